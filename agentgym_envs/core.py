@@ -1,0 +1,612 @@
+"""`TextEnv`: the contract of every environment here, and all of it that families share.
+
+A family says how a task becomes a world, what a command does to it, and how it looks; `TextEnv`
+does the rest once: choosing the task, parsing replies, counting turns, ending at the horizon,
+rewards, the `info` keys, saving and loading. One step reads from top to bottom in `step`.
+
+Left out on purpose: `max_episode_steps` and Gymnasium's default wrappers (they forward no
+attributes), and any clock (observations and infos depend on task, seed and actions alone).
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import seeding
+
+from agentgym_envs import actions
+from agentgym_envs.actions import Command, Grammar
+from agentgym_envs.episodes import EndReason
+from agentgym_envs.errors import CommandError, InvalidState, InvalidTask, UnknownName, Unsupported
+from agentgym_envs.spaces import UnicodeText, to_utf8
+from agentgym_envs.tasks import SPLITS, ListSource, Task, TaskSet, check_split, read_task_ids
+
+if TYPE_CHECKING:
+    from agentgym_envs.policies import Policy
+
+STATE_SCHEMA = 1
+MAX_OBSERVATION = 1_000_000
+MAX_REPLY = 1_000_000
+
+INFO_TYPES: Mapping[str, type] = {
+    "task_id": str,
+    "turn": int,
+    "score": float,
+    "success": bool,
+    "action_valid": bool,
+    "end_reason": str,
+}
+"""The keys that every `info` has, with their types."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What a command did: only `running`, `succeeded` and `failed` outcomes can be built.
+
+    Attributes:
+        observation: the text that answers the command.
+        score: the family's score of the world as it is now, 0..1.
+        end_reason: `RUNNING`, `SUCCESS` or `FAILURE`.
+    """
+
+    observation: str
+    score: float
+    end_reason: EndReason
+
+    @classmethod
+    def running(cls, observation: str, score: float = 0.0) -> Outcome:
+        """The world goes on."""
+        return cls(observation, float(score), EndReason.RUNNING)
+
+    @classmethod
+    def succeeded(cls, observation: str) -> Outcome:
+        """The goal is reached; the score is 1."""
+        return cls(observation, 1.0, EndReason.SUCCESS)
+
+    @classmethod
+    def failed(cls, observation: str, score: float = 0.0) -> Outcome:
+        """The world ended and the goal was not reached."""
+        return cls(observation, float(score), EndReason.FAILURE)
+
+
+@dataclasses.dataclass(frozen=True)
+class RewardInput:
+    """What a reward function may look at: one turn.
+
+    Attributes:
+        score_before: score before the turn, 0..1.
+        score: score after it, 0..1.
+        end_reason: whether and how the world ended in this turn.
+        turn: number of this turn, from 1.
+        horizon: most turns of the episode.
+        action_valid: whether the reply was a command that the world carried out.
+    """
+
+    score_before: float
+    score: float
+    end_reason: EndReason
+    turn: int
+    horizon: int
+    action_valid: bool
+
+
+RewardFunction = Callable[[RewardInput], float]
+
+
+def score_gain(turn: RewardInput) -> float:
+    """The gain in score, so that an episode's return is its final score."""
+    return turn.score - turn.score_before
+
+
+class TextEnv(gymnasium.Env[str, str]):
+    """A world of text. Subclasses are families; see the module docstring.
+
+    All constructor arguments are keywords and JSON values, so a `gymnasium` spec round-trips.
+
+    Args:
+        split: ``"train"``, ``"dev"`` or ``"test"``.
+        tasks: the tasks to draw from instead of the whole split: a `TaskSet`, a list of ids, or
+            the path of a file of ids, one a line.
+        action_format: how replies carry commands, see `agentgym_envs.actions`.
+        strict: take only replies that follow the format to the letter.
+        horizon: most turns of an episode; None takes the task's hint.
+        instructions_in_observation: put the rules before the first observation, for callers
+            that have no system message.
+        info_keys: extras to put into `info`: ``"admissible"``, ``"state_key"``, and the
+            family's own.
+        reward: name of one of the family's reward functions.
+        compat: None, or the name of a system whose texts and rules are reproduced.
+        render_mode: None or one of ``metadata["render_modes"]``.
+
+    Raises:
+        UnknownName: a name that does not exist.
+        Unsupported: an extra that this family does not have.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
+
+    family: ClassVar[str]
+    """Name of the family, ``"babyai"``."""
+    version: ClassVar[str]
+    """Version of the rules; part of saved states."""
+    capabilities: ClassVar[frozenset[str]] = frozenset()
+    """Any of ``"clone"``, ``"oracle"``, ``"admissible"``, ``"state_key"``."""
+    rewards: ClassVar[Mapping[str, RewardFunction]] = {"default": score_gain}
+    """Reward functions by name."""
+    compat_modes: ClassVar[tuple[str, ...]] = ()
+    """Names that `compat` may take."""
+    extra_info_keys: ClassVar[Mapping[str, type]] = {}
+    """The family's own keys for `info_keys`, with their types."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        """Remember the keyword arguments: saved states and `clone` need them."""
+        env = super().__new__(cls)
+        env._arguments = dict(kwargs)
+        return env
+
+    _arguments: dict[str, Any]
+
+    def __init__(
+        self,
+        *,
+        split: str = "train",
+        tasks: TaskSet | Sequence[str] | str | None = None,
+        action_format: str = "command",
+        strict: bool = False,
+        horizon: int | None = None,
+        instructions_in_observation: bool = False,
+        info_keys: Iterable[str] = (),
+        reward: str = "default",
+        compat: str | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.observation_space = UnicodeText(MAX_OBSERVATION)
+        self.action_space = UnicodeText(MAX_REPLY)
+        self.split = check_split(split)
+        self.strict = bool(strict)
+        self.compat = _choice("compat", compat, (None, *self.compat_modes))
+        self.render_mode = _choice(
+            "render mode", render_mode, (None, *self.metadata["render_modes"])
+        )
+        self._reward = self.rewards[_choice("reward", reward, tuple(self.rewards))]
+        self._format = actions.action_format(action_format)
+        self._info_keys = self._check_info_keys(info_keys)
+        self._instructions_in_observation = bool(instructions_in_observation)
+        self._default_horizon = None if horizon is None else _check_horizon(horizon)
+        self._tasks_argument = tasks
+        self._task_set: TaskSet | None = None
+        self._grammar: Grammar | None = None
+        self._task: Task | None = None
+        self._horizon = 0
+        self._turn = 0
+        self._score = 0.0
+        self._end_reason = EndReason.RUNNING
+
+    # ------------------------------------------------------------------ what a family provides
+
+    @abc.abstractmethod
+    def _load_tasks(self) -> TaskSet:
+        """All tasks of ``self.split`` under the constructor's arguments."""
+
+    def _resolve_task(self, name: str | int) -> Task:
+        """The task called `name`; families may know more names than the task set holds."""
+        return self.tasks[name]
+
+    @abc.abstractmethod
+    def _make_grammar(self) -> Grammar:
+        """The verbs of this world."""
+
+    @abc.abstractmethod
+    def _rules(self) -> str:
+        """The rules of the world for the instructions, without the action format."""
+
+    @abc.abstractmethod
+    def _begin(self, task: Task) -> str:
+        """Build the world of `task` and return the first observation, which holds the goal."""
+
+    @abc.abstractmethod
+    def _execute(self, command: Command) -> Outcome:
+        """Do `command` in the world.
+
+        Raises:
+            CommandError: it cannot be done; the world is unchanged; the text is the observation.
+        """
+
+    def _refuse(self, error: CommandError) -> str:
+        """The observation that answers a reply which could not be done."""
+        return str(error)
+
+    def _admissible(self) -> list[str]:
+        """All commands that the world would carry out now, in a fixed order."""
+        raise Unsupported(f"{self.family} cannot list admissible commands")
+
+    def _state_key(self) -> str:
+        """A hash of the world without turn, history and random state."""
+        raise Unsupported(f"{self.family} has no state keys")
+
+    def _extra_info(self) -> dict[str, Any]:
+        """Values of `extra_info_keys`; only those in `info_keys` are used."""
+        return {}
+
+    def _save_world(self) -> Any:
+        """The world as JSON values."""
+        raise Unsupported(f"{self.family} cannot save its state on this backend")
+
+    def _load_world(self, task: Task, state: Any) -> None:
+        """Make the world what `_save_world` described."""
+        raise Unsupported(f"{self.family} cannot load a state on this backend")
+
+    def _make_oracle(self) -> Policy:
+        """A policy that solves the current task from its current state."""
+        raise Unsupported(f"{self.family} has no oracle on this backend")
+
+    def _render_ansi(self) -> str:
+        """The world for people, as text."""
+        raise Unsupported(f"{self.family} has no ansi rendering")
+
+    def _render_rgb_array(self) -> np.ndarray:
+        """The world for people, as a picture: uint8 (height, width, 3)."""
+        raise Unsupported(f"{self.family} has no picture")
+
+    # --------------------------------------------------------------------------- the contract
+
+    @property
+    def tasks(self) -> TaskSet:
+        """The tasks that `reset` draws from."""
+        if self._task_set is None:
+            self._task_set = self._narrow(self._load_tasks(), self._tasks_argument)
+        return self._task_set
+
+    @property
+    def task(self) -> Task:
+        """The task being played.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        if self._task is None:
+            raise gymnasium.error.ResetNeeded("call reset() first: there is no task yet")
+        return self._task
+
+    @property
+    def horizon(self) -> int:
+        """Most turns of the episode being played, or 0 before the first `reset`."""
+        return self._horizon
+
+    @property
+    def action_format(self) -> str:
+        """Name of the action format."""
+        return self._format.name
+
+    @property
+    def grammar(self) -> Grammar:
+        """The verbs of this world."""
+        if self._grammar is None:
+            self._grammar = self._make_grammar()
+        return self._grammar
+
+    @property
+    def instructions(self) -> str:
+        """The rules of the world and of the action format, for the system message."""
+        return f"{self._rules().strip()}\n\n{self._format.describe(self.grammar)}"
+
+    def render_command(self, command: str, thought: str = "") -> str:
+        """The reply that carries `command` in this environment's action format.
+
+        Raises:
+            CommandError: it is no command of the grammar.
+        """
+        return self._format.render(self.grammar.parse(command), thought)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Start an episode.
+
+        Args:
+            seed: seeds `np_random`, which draws the task and drives what randomness the family
+                declares. The world itself is fixed by the task.
+            options: ``task``: an id, an index into `tasks`, or a `Task`; ``horizon``: most turns
+                of this episode.
+
+        Returns:
+            The first observation, which holds the goal, and `info`.
+
+        Raises:
+            UnknownName: no such task or option.
+            EnvFault: the world could not be built.
+        """
+        super().reset(seed=seed)
+        given = dict(options or {})
+        task = given.pop("task", None)
+        horizon = given.pop("horizon", None)
+        if given:
+            raise UnknownName("reset option", sorted(given)[0], ("task", "horizon"))
+        self._task = None  # a failed reset leaves no half-built episode behind
+        chosen = self._choose_task(task)
+        self._horizon = (
+            (self._default_horizon or chosen.horizon)
+            if horizon is None
+            else _check_horizon(horizon)
+        )
+        observation = self._begin(chosen)
+        self._task = chosen
+        self._turn = 0
+        self._score = 0.0
+        self._end_reason = EndReason.RUNNING
+        if self._instructions_in_observation:
+            observation = f"{self.instructions}\n\n{observation}"
+        return self._clean(observation), self._info(action_valid=True)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Play one turn. What a policy wrote never raises.
+
+        Args:
+            action: the policy's whole reply.
+
+        Returns:
+            observation, reward, terminated, truncated, info.
+
+        Raises:
+            TypeError: `action` is no `str`.
+            ResetNeeded: before `reset`, or after the episode ended.
+            EnvFault: the world broke.
+        """
+        if not isinstance(action, str):
+            raise TypeError(f"an action is a str, the policy's reply; got {type(action).__name__}")
+        if self.task and self._end_reason:
+            raise gymnasium.error.ResetNeeded(
+                f"the episode ended ({self._end_reason}); call reset() before step()"
+            )
+        self._turn += 1
+        try:
+            command = self._format.parse(
+                to_utf8(action[:MAX_REPLY]), self.grammar, strict=self.strict
+            )
+            outcome = self._execute(command)
+            action_valid = True
+        except CommandError as error:
+            outcome = Outcome.running(self._refuse(error), self._score)
+            action_valid = False
+        reward = self._reward(
+            RewardInput(
+                self._score,
+                outcome.score,
+                outcome.end_reason,
+                self._turn,
+                self._horizon,
+                action_valid,
+            )
+        )
+        self._score = outcome.score
+        self._end_reason = outcome.end_reason
+        terminated = outcome.end_reason is not EndReason.RUNNING
+        truncated = not terminated and self._turn >= self._horizon
+        if truncated:
+            self._end_reason = EndReason.HORIZON
+        info = self._info(action_valid=action_valid)
+        return self._clean(outcome.observation), float(reward), terminated, truncated, info
+
+    def render(self) -> Any:
+        """The world for people: text for ``"ansi"``, uint8 (H, W, 3) for ``"rgb_array"``."""
+        if self.render_mode is None:
+            modes = self.metadata["render_modes"]
+            raise gymnasium.error.Error(f"make the environment with render_mode= one of {modes}")
+        assert self.task
+        return self._render_ansi() if self.render_mode == "ansi" else self._render_rgb_array()
+
+    def oracle(self) -> Policy:
+        """A policy that solves the current task from its current state.
+
+        Raises:
+            Unsupported: this family or backend has none.
+        """
+        self._require("oracle")
+        return self._make_oracle()
+
+    def admissible(self) -> list[str]:
+        """All commands that the world would carry out now, as bare commands, in a fixed order.
+
+        Raises:
+            Unsupported: this family or backend cannot list them.
+        """
+        self._require("admissible")
+        return [] if self._end_reason else self._admissible()
+
+    def state_key(self) -> str:
+        """A hash of the world without turn, history and random state; equal states, equal keys.
+
+        Raises:
+            Unsupported: this family or backend has none.
+        """
+        self._require("state_key")
+        return self._state_key()
+
+    def save_state(self) -> bytes:
+        """The episode so far, as plain data. After `load_state` it continues identically.
+
+        Raises:
+            Unsupported: this family or backend cannot save.
+        """
+        self._require("clone")
+        state = {
+            "schema": STATE_SCHEMA,
+            "family": self.family,
+            "version": self.version,
+            "arguments": self._arguments_digest(),
+            "task": self.task.to_json(),
+            "horizon": self._horizon,
+            "turn": self._turn,
+            "score": self._score,
+            "end_reason": str(self._end_reason),
+            "np_random": _to_json(self.np_random.bit_generator.state),
+            "np_random_seed": self.np_random_seed,
+            "world": self._save_world(),
+        }
+        return json.dumps(state, separators=(",", ":")).encode()
+
+    def load_state(self, state: bytes) -> None:
+        """Continue where `save_state` was called, in this or another process.
+
+        Raises:
+            InvalidState: not a state of this family, version and set of arguments. The
+                environment is as it was before.
+            Unsupported: this family or backend cannot load.
+        """
+        self._require("clone")
+        try:
+            data = json.loads(state)
+            task = Task.from_json(data["task"])
+            end_reason = EndReason(data["end_reason"])
+            found = {key: data[key] for key in ("schema", "family", "version", "arguments")}
+            generator = _restore_generator(data["np_random"])
+            world, numbers = data["world"], (data["horizon"], data["turn"], data["score"])
+            seed = data["np_random_seed"]
+        except (ValueError, KeyError, TypeError, InvalidTask) as error:
+            raise InvalidState(f"not a state saved by save_state(): {error!r}") from error
+        expected = {
+            "schema": STATE_SCHEMA,
+            "family": self.family,
+            "version": self.version,
+            "arguments": self._arguments_digest(),
+        }
+        if found != expected:
+            raise InvalidState(
+                f"the state was saved by another environment: expected {expected}, got {found}; "
+                "make the environment with the same arguments"
+            )
+        self._load_world(task, world)
+        self._task = task
+        self._horizon, self._turn, self._score = int(numbers[0]), int(numbers[1]), float(numbers[2])
+        self._end_reason = end_reason
+        self._np_random = generator
+        self._np_random_seed = seed
+
+    def clone(self) -> Self:
+        """A second environment in the same state; the two share nothing that changes.
+
+        Raises:
+            Unsupported: this family or backend cannot save.
+        """
+        state = self.save_state()
+        twin = type(self)(**self._arguments)
+        twin.spec = self.spec
+        twin.load_state(state)
+        return twin
+
+    # ---------------------------------------------------------------------------------- inside
+
+    def _clean(self, observation: str) -> str:
+        return to_utf8(observation[:MAX_OBSERVATION])
+
+    def _info(self, *, action_valid: bool) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            "task_id": self.task.id,
+            "turn": self._turn,
+            "score": self._score,
+            "success": self._end_reason is EndReason.SUCCESS,
+            "action_valid": action_valid,
+            "end_reason": str(self._end_reason),
+        }
+        if "admissible" in self._info_keys:
+            info["admissible"] = self.admissible()
+        if "state_key" in self._info_keys:
+            info["state_key"] = self._state_key()
+        if any(key in self.extra_info_keys for key in self._info_keys):
+            extra = self._extra_info()
+            info |= {key: extra[key] for key in self._info_keys if key in self.extra_info_keys}
+        return info
+
+    def _choose_task(self, wanted: Task | str | int | None) -> Task:
+        if wanted is None:
+            if len(self.tasks) == 0:
+                raise InvalidTask(f"the task set of {self.family}/{self.split} is empty")
+            return self.tasks[int(self.np_random.integers(len(self.tasks)))]
+        if isinstance(wanted, Task):
+            if wanted.family != self.family:
+                raise InvalidTask(
+                    f"task {wanted.id!r} belongs to {wanted.family!r}, this is {self.family!r}"
+                )
+            return wanted
+        if isinstance(wanted, (int, np.integer)) and not isinstance(wanted, bool):
+            try:
+                return self._resolve_task(int(wanted))
+            except IndexError as error:
+                raise InvalidTask(str(error)) from None
+        if isinstance(wanted, str):
+            return self._resolve_task(wanted)
+        raise TypeError(
+            f"options['task'] is an id, an index or a Task; got {type(wanted).__name__}"
+        )
+
+    def _narrow(self, whole: TaskSet, tasks: TaskSet | Sequence[str] | str | None) -> TaskSet:
+        if tasks is None:
+            return whole
+        if isinstance(tasks, TaskSet):
+            return tasks
+        ids = read_task_ids(tasks) if isinstance(tasks, str) else list(tasks)
+        return TaskSet(ListSource([self._resolve_id(whole, task_id) for task_id in ids]))
+
+    def _resolve_id(self, whole: TaskSet, task_id: str) -> Task:
+        """The task with this id; families whose ids reach beyond the task set override it."""
+        return whole[task_id]
+
+    def _check_info_keys(self, info_keys: Iterable[str]) -> tuple[str, ...]:
+        known = ("admissible", "state_key", *self.extra_info_keys)
+        keys = tuple(_choice("info key", key, known) for key in info_keys)
+        for key in keys:
+            if key in ("admissible", "state_key"):
+                self._require(key)
+        return keys
+
+    def _require(self, capability: str) -> None:
+        if capability not in self.capabilities:
+            has = ", ".join(sorted(self.capabilities)) or "none"
+            raise Unsupported(f"{self.family} has no {capability!r}; its capabilities: {has}")
+
+    def _arguments_digest(self) -> str:
+        """A digest of the arguments that shape transcripts, defaults filled in."""
+        signatures = [inspect.signature(cls.__init__) for cls in (TextEnv, type(self))]
+        values = {
+            name: parameter.default
+            for signature in signatures
+            for name, parameter in signature.parameters.items()
+            if parameter.default is not inspect.Parameter.empty
+        }
+        values |= self._arguments
+        for name in ("render_mode", "tasks", "split", "horizon"):  # the state holds what they chose
+            values.pop(name, None)
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _choice(kind: str, value: Any, known: Sequence[Any]) -> Any:
+    if value not in known:
+        raise UnknownName(kind, value, [name for name in known if name is not None])
+    return value
+
+
+def _check_horizon(horizon: int) -> int:
+    if not isinstance(horizon, (int, np.integer)) or isinstance(horizon, bool) or horizon < 1:
+        raise ValueError(f"a horizon is a number of turns, at least 1; got {horizon!r}")
+    return int(horizon)
+
+
+def _to_json(value: Any) -> Any:
+    """Generator states hold numpy integers; JSON wants plain ones."""
+    if isinstance(value, dict):
+        return {key: _to_json(item) for key, item in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _restore_generator(state: dict[str, Any]) -> np.random.Generator:
+    generator, _ = seeding.np_random(0)
+    generator.bit_generator.state = state
+    return generator

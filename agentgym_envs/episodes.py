@@ -1,0 +1,205 @@
+"""Episodes: the one record of a rollout.
+
+An `Episode` is a task, a seed, and `Turn`s; everything else (returns, masks, arrays) is derived
+from them, so it cannot drift. Token fields are plain ints and floats and optional: an episode
+played by a person or by an oracle has none. Records are JSON lines with a schema version.
+
+The tokens of turn k are ``context_ids`` (what was appended since the last sampled token: prompt,
+observation, template) followed by ``sampled_ids`` (what the policy sampled, never re-encoded).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentgym_envs.errors import InvalidRecord, InvalidTask
+from agentgym_envs.tasks import Task
+
+EPISODE_SCHEMA = 1
+
+
+class EndReason(enum.StrEnum):
+    """Why an episode ended; `RUNNING`, the empty string, while it has not."""
+
+    RUNNING = ""
+    SUCCESS = "success"
+    """The world ended with the goal reached. Set by the environment."""
+    FAILURE = "failure"
+    """The world ended without the goal. Set by the environment."""
+    HORIZON = "horizon"
+    """The horizon was reached. Set by the environment."""
+    FAULT = "fault"
+    """Infrastructure broke. Set by the vector environment."""
+    CONTEXT = "context"
+    """The model's context was full. Set by whoever drives the policy."""
+    BUDGET = "budget"
+    """A budget of tokens or time was used up. Set by whoever drives the policy."""
+    STOPPED = "stopped"
+    """The driver stopped the episode. Set by whoever drives the policy."""
+
+
+@dataclasses.dataclass
+class Turn:
+    """One reply and the observation that answers it.
+
+    Attributes:
+        reply: what the policy wrote, with lone surrogates replaced.
+        observation: the text that answers it.
+        reward: reward of this turn.
+        score: score after this turn, 0..1.
+        action_valid: whether the reply was a command that the world carried out.
+        context_ids: token ids appended before sampling, or None for a record without tokens.
+        sampled_ids: token ids the policy sampled, in order.
+        logprobs: log-probability of each sampled id under the sampling distribution.
+        finish_reason: ``"stop"`` if the reply ended by itself, ``"length"`` if it was cut.
+        weights_version: version of the weights that sampled the reply.
+    """
+
+    reply: str
+    observation: str
+    reward: float
+    score: float
+    action_valid: bool
+    context_ids: list[int] | None = None
+    sampled_ids: list[int] | None = None
+    logprobs: list[float] | None = None
+    finish_reason: str | None = None
+    weights_version: int | None = None
+
+
+@dataclasses.dataclass
+class Episode:
+    """One rollout from reset to end.
+
+    Attributes:
+        task: what was played.
+        seed: the seed given to `reset`, or None.
+        member: position in its group of episodes of the same task, from 0.
+        horizon: most turns it was allowed.
+        env_id: id of the environment, ``"AgentGym/BabyAI-v0"``, or "" if unknown.
+        action_format: name of the action format of the replies.
+        instructions: the rules given to the policy, for the system message.
+        first_observation: the observation that `reset` returned.
+        turns: in order.
+        end_reason: why it ended.
+        success: whether the goal was reached.
+        fault: what broke, if `end_reason` is `EndReason.FAULT`.
+        tail_ids: token ids appended after the last sampled token (the final observation), or None.
+        versions: versions of packages and weights, by name.
+    """
+
+    task: Task
+    seed: int | None
+    horizon: int
+    instructions: str
+    first_observation: str
+    turns: list[Turn] = dataclasses.field(default_factory=list)
+    end_reason: EndReason = EndReason.RUNNING
+    success: bool = False
+    fault: str = ""
+    member: int = 0
+    env_id: str = ""
+    action_format: str = "command"
+    tail_ids: list[int] | None = None
+    versions: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def return_(self) -> float:
+        """Undiscounted sum of the rewards."""
+        return float(sum(turn.reward for turn in self.turns))
+
+    @property
+    def score(self) -> float:
+        """Score after the last turn, 0..1."""
+        return self.turns[-1].score if self.turns else 0.0
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether every turn carries token ids."""
+        return all(turn.sampled_ids is not None for turn in self.turns)
+
+    @property
+    def token_ids(self) -> list[int]:
+        """All token ids up to the last sampled one, in order: (T,)."""
+        return [
+            token
+            for turn in self.turns
+            for token in (*(turn.context_ids or ()), *(turn.sampled_ids or ()))
+        ]
+
+    @property
+    def sampled_mask(self) -> list[bool]:
+        """True on the tokens of `token_ids` that the policy sampled: (T,)."""
+        return [
+            sampled
+            for turn in self.turns
+            for sampled in (
+                *[False] * len(turn.context_ids or ()),
+                *[True] * len(turn.sampled_ids or ()),
+            )
+        ]
+
+    def to_json(self) -> dict[str, Any]:
+        """The episode as JSON values, with the schema version."""
+        data = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        data["task"] = self.task.to_json()
+        data["turns"] = [
+            {name: value for name, value in vars(turn).items() if value is not None}
+            for turn in self.turns
+        ]
+        data["end_reason"] = str(self.end_reason)
+        return {"schema": EPISODE_SCHEMA} | data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Episode:
+        """The episode that `to_json` described.
+
+        Raises:
+            InvalidRecord: another schema, or a field is missing, unknown or of a wrong kind.
+        """
+        fields = dict(data)
+        schema = fields.pop("schema", None)
+        if schema != EPISODE_SCHEMA:
+            raise InvalidRecord(
+                f"episode schema {EPISODE_SCHEMA} expected, got {schema!r}; "
+                "read it with the version of agentgym_envs that wrote it"
+            )
+        try:
+            fields["task"] = Task.from_json(fields["task"])
+            fields["turns"] = [Turn(**turn) for turn in fields["turns"]]
+            fields["end_reason"] = EndReason(fields["end_reason"])
+            return cls(**fields)
+        except (KeyError, TypeError, ValueError, InvalidTask) as error:
+            raise InvalidRecord(f"not an episode record: {error}") from error
+
+
+def write_episodes(path: str | Path, episodes: Iterable[Episode], *, append: bool = False) -> None:
+    """Write one episode a line, UTF-8, keys in the order of the dataclass.
+
+    Args:
+        path: the file; its folder must exist.
+        episodes: what to write.
+        append: add to an existing file instead of replacing it.
+    """
+    with open(path, "a" if append else "w", encoding="utf-8", newline="\n") as file:
+        for episode in episodes:
+            file.write(json.dumps(episode.to_json(), ensure_ascii=False) + "\n")
+
+
+def read_episodes(path: str | Path) -> Iterator[Episode]:
+    """Read what `write_episodes` wrote, lazily.
+
+    Raises:
+        InvalidRecord: a line is no episode; the message names the file and the line.
+    """
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                yield Episode.from_json(json.loads(line))
+            except (InvalidRecord, ValueError, AttributeError, TypeError) as error:
+                raise InvalidRecord(f"{path}, line {number}: {error}") from error

@@ -1,0 +1,234 @@
+"""Tasks, task sets and manifests.
+
+A `Task` is frozen data that alone fixes the world at the start. A `TaskSet` is a lazy, sized view
+of tasks: it holds row numbers into a `TaskSource` and makes a `Task` when one is asked for, so a
+set of a hundred thousand tasks costs an array. Families implement `TaskSource`; splits are named,
+never index arithmetic.
+
+Left out: weights and mixtures over families. They belong to whoever samples tasks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Protocol, overload
+
+import numpy as np
+
+from agentgym_envs.errors import InvalidTask, UnknownName
+
+SPLITS = ("train", "dev", "test")
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What a family needs to build one world, and what is known about it.
+
+    Attributes:
+        family: the family's name, ``"babyai"``.
+        id: stable and unique in the family, ``"babyai/test/GoToRedBall/17"``.
+        split: ``"train"``, ``"dev"``, ``"test"``, or ``"any"`` for a task outside the manifests.
+        goal: the goal in words, as the first observation states it.
+        category: the group in which results are reported.
+        seed: the world seed, or None where the family generates nothing.
+        horizon: hint: how many turns an episode may take when nobody says otherwise.
+        difficulty: turns that the oracle needs, or None if it has not solved the task.
+        payload: what else the family needs; JSON values.
+    """
+
+    family: str
+    id: str
+    split: str
+    goal: str
+    category: str
+    seed: int | None
+    horizon: int
+    difficulty: int | None = None
+    payload: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.horizon < 1:
+            raise InvalidTask(f"task {self.id!r}: horizon must be at least 1, got {self.horizon}")
+        object.__setattr__(self, "payload", MappingProxyType(dict(self.payload)))
+
+    def __hash__(self) -> int:
+        return hash((self.family, self.id))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Task.from_json, (self.to_json(),)
+
+    def to_json(self) -> dict[str, Any]:
+        """The task as JSON values."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return fields | {"payload": dict(self.payload)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Task:
+        """The task that `to_json` described.
+
+        Raises:
+            InvalidTask: a field is missing or unknown.
+        """
+        try:
+            return cls(**data)
+        except TypeError as error:
+            raise InvalidTask(f"not a task: {error}; got keys {sorted(data)}") from None
+
+
+class TaskSource(Protocol):
+    """Where a task set gets its tasks: rows of one split of one family."""
+
+    def __len__(self) -> int:
+        """Number of tasks."""
+        ...
+
+    def task(self, row: int) -> Task:
+        """The task of row `row`, 0 <= row < len."""
+        ...
+
+    def row(self, task_id: str) -> int | None:
+        """The row of the task with this id, or None."""
+        ...
+
+    def near_ids(self, task_id: str) -> Sequence[str]:
+        """A few existing ids to suggest for an id that does not exist."""
+        ...
+
+
+class TaskSet(Sequence[Task]):
+    """A lazy view of some tasks of a `TaskSource`, in a fixed order.
+
+    `len`, iteration, ``[]`` with integers, slices and ids, `head`, `shuffle` and `filter`; each
+    returns a new view and copies no task.
+
+    Args:
+        source: the rows.
+        rows: which rows, in which order; all of them if None.
+    """
+
+    def __init__(self, source: TaskSource, rows: np.ndarray | None = None) -> None:
+        self._source = source
+        self._rows = np.arange(len(source)) if rows is None else np.asarray(rows, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Task: ...
+    @overload
+    def __getitem__(self, key: slice) -> TaskSet: ...
+    def __getitem__(self, key: int | str | slice) -> Task | TaskSet:
+        if isinstance(key, slice):
+            return TaskSet(self._source, self._rows[key])
+        if isinstance(key, str):
+            row = self._source.row(key)
+            if row is None or row not in self._rows:
+                raise UnknownName("task", key, self._source.near_ids(key))
+            return self._source.task(row)
+        try:
+            return self._source.task(int(self._rows[key]))
+        except IndexError:
+            raise IndexError(f"task index {key} is out of range; there are {len(self)}") from None
+
+    def __iter__(self) -> Iterator[Task]:
+        return (self._source.task(int(row)) for row in self._rows)
+
+    def __contains__(self, item: object) -> bool:
+        task_id = item.id if isinstance(item, Task) else item
+        row = self._source.row(task_id) if isinstance(task_id, str) else None
+        return row is not None and bool((self._rows == row).any())
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The ids, in order."""
+        return tuple(task.id for task in self)
+
+    def head(self, n: int) -> TaskSet:
+        """The first `n` tasks."""
+        return self[:n]
+
+    def shuffle(self, seed: int) -> TaskSet:
+        """The same tasks in an order that depends on `seed` alone."""
+        return TaskSet(self._source, np.random.default_rng(seed).permutation(self._rows))
+
+    def filter(self, keep: Callable[[Task], bool]) -> TaskSet:
+        """The tasks for which `keep` is true, in the same order."""
+        rows = [int(row) for row in self._rows if keep(self._source.task(int(row)))]
+        return TaskSet(self._source, np.array(rows, dtype=np.int64))
+
+    def categories(self) -> dict[str, int]:
+        """Number of tasks by category, sorted by name."""
+        return dict(sorted(Counter(task.category for task in self).items()))
+
+    def digest(self) -> str:
+        """SHA-256 over the tasks in order, as hex digits: equal sets have equal digests."""
+        digest = hashlib.sha256()
+        for task in self:
+            digest.update(json.dumps(task.to_json(), sort_keys=True).encode())
+        return digest.hexdigest()
+
+    def __repr__(self) -> str:
+        return f"TaskSet({len(self)} tasks)"
+
+
+class ListSource:
+    """A `TaskSource` over tasks that are held in memory.
+
+    Args:
+        tasks: the tasks; their ids must differ.
+
+    Raises:
+        InvalidTask: two tasks have the same id.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tuple(tasks)
+        self._row_of = {task.id: row for row, task in enumerate(self._tasks)}
+        if len(self._row_of) < len(self._tasks):
+            twice = [name for name, n in Counter(t.id for t in self._tasks).items() if n > 1]
+            raise InvalidTask(f"task ids must differ; more than once: {twice[:5]}")
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def task(self, row: int) -> Task:
+        return self._tasks[row]
+
+    def row(self, task_id: str) -> int | None:
+        return self._row_of.get(task_id)
+
+    def near_ids(self, task_id: str) -> Sequence[str]:
+        return tuple(self._row_of)
+
+
+def check_split(split: str, known: Sequence[str] = SPLITS) -> str:
+    """Return `split` if it is known.
+
+    Raises:
+        UnknownName: it is not.
+    """
+    if split not in known:
+        raise UnknownName("split", split, known)
+    return split
+
+
+def read_task_ids(path: str | Path) -> list[str]:
+    """Task ids from a text file, one a line; empty lines and lines that start with # are skipped.
+
+    Raises:
+        InvalidTask: the file cannot be read or holds no id.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InvalidTask(f"cannot read task ids from {str(path)!r}: {error}") from None
+    ids = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
+    if not ids:
+        raise InvalidTask(f"the task file {str(path)!r} holds no task id; expected one a line")
+    return ids

@@ -1,0 +1,1 @@
+"""A thin trainer for language agents over `agentgym_envs`."""

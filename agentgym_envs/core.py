@@ -27,7 +27,7 @@ from agentgym_envs.actions import Command, Grammar
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.errors import CommandError, InvalidState, InvalidTask, UnknownName, Unsupported
 from agentgym_envs.spaces import UnicodeText, to_utf8
-from agentgym_envs.tasks import SPLITS, ListSource, Task, TaskSet, check_split, read_task_ids
+from agentgym_envs.tasks import ListSource, Task, TaskSet, check_split, read_task_ids
 
 if TYPE_CHECKING:
     from agentgym_envs.policies import Policy

@@ -241,7 +241,7 @@ class TextEnv(gymnasium.Env[str, str]):
         raise Unsupported(f"{self.family} cannot save its state on this backend")
 
     def _load_world(self, task: Task, state: Any) -> None:
-        """Make the world what `_save_world` described."""
+        """Make the world what `_save_world` described; what cannot be read changes nothing."""
         raise Unsupported(f"{self.family} cannot load a state on this backend")
 
     def _make_oracle(self) -> Policy:
@@ -315,7 +315,7 @@ class TextEnv(gymnasium.Env[str, str]):
             seed: seeds `np_random`, which draws the task and drives what randomness the family
                 declares. The world itself is fixed by the task.
             options: ``task``: an id, an index into `tasks`, or a `Task`; ``horizon``: most turns
-                of this episode.
+                of this episode; ``max_horizon``: a limit on the horizon, whoever chose it.
 
         Returns:
             The first observation, which holds the goal, and `info`.
@@ -328,8 +328,10 @@ class TextEnv(gymnasium.Env[str, str]):
         given = dict(options or {})
         task = given.pop("task", None)
         horizon = given.pop("horizon", None)
+        max_horizon = given.pop("max_horizon", None)
         if given:
-            raise UnknownName("reset option", sorted(given)[0], ("task", "horizon"))
+            known = ("task", "horizon", "max_horizon")
+            raise UnknownName("reset option", min(given, key=str), known)
         self._task = None  # a failed reset leaves no half-built episode behind
         chosen = self._choose_task(task)
         self._horizon = (
@@ -337,6 +339,8 @@ class TextEnv(gymnasium.Env[str, str]):
             if horizon is None
             else _check_horizon(horizon)
         )
+        if max_horizon is not None:
+            self._horizon = min(self._horizon, _check_horizon(max_horizon))
         observation = self._begin(chosen)
         self._task = chosen
         self._turn = 0
@@ -468,9 +472,9 @@ class TextEnv(gymnasium.Env[str, str]):
             end_reason = EndReason(data["end_reason"])
             found = {key: data[key] for key in ("schema", "family", "version", "arguments")}
             generator = _restore_generator(data["np_random"])
-            world, numbers = data["world"], (data["horizon"], data["turn"], data["score"])
-            seed = data["np_random_seed"]
-        except (ValueError, KeyError, TypeError, InvalidTask) as error:
+            horizon, turn, score = int(data["horizon"]), int(data["turn"]), float(data["score"])
+            world, seed = data["world"], data["np_random_seed"]
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise InvalidState(f"not a state saved by save_state(): {error!r}") from error
         expected = {
             "schema": STATE_SCHEMA,
@@ -483,12 +487,16 @@ class TextEnv(gymnasium.Env[str, str]):
                 f"the state was saved by another environment: expected {expected}, got {found}; "
                 "make the environment with the same arguments"
             )
-        self._load_world(task, world)
+        previous = self._np_random, self._np_random_seed
+        self._np_random, self._np_random_seed = generator, seed  # the world may keep the generator
+        try:
+            self._load_world(task, world)
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            self._np_random, self._np_random_seed = previous
+            raise InvalidState(f"not a world of {self.family}: {error!r}") from error
         self._task = task
-        self._horizon, self._turn, self._score = int(numbers[0]), int(numbers[1]), float(numbers[2])
+        self._horizon, self._turn, self._score = horizon, turn, score
         self._end_reason = end_reason
-        self._np_random = generator
-        self._np_random_seed = seed
 
     def clone(self) -> Self:
         """A second environment in the same state; the two share nothing that changes.
@@ -526,10 +534,13 @@ class TextEnv(gymnasium.Env[str, str]):
         return info
 
     def _choose_task(self, wanted: Task | str | int | None) -> Task:
+        # Drawn even when not needed: the randomness inside the episode must not depend on whether
+        # the task was drawn or named, or a record of task and seed could not be played again.
+        draw = self.np_random.random()
         if wanted is None:
             if len(self.tasks) == 0:
                 raise InvalidTask(f"the task set of {self.family}/{self.split} is empty")
-            return self.tasks[int(self.np_random.integers(len(self.tasks)))]
+            return self.tasks[int(draw * len(self.tasks))]
         if isinstance(wanted, Task):
             if wanted.family != self.family:
                 raise InvalidTask(

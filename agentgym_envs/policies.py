@@ -38,10 +38,15 @@ class RandomPolicy:
 
     Args:
         seed: seed of the choices, or a generator.
+        render: turns a command into a reply of the action format, such as `render_command` of
+            the environment; not needed for the format `command`.
     """
 
-    def __init__(self, seed: int | np.random.Generator = 0) -> None:
+    def __init__(
+        self, seed: int | np.random.Generator = 0, render: Callable[[str], str] = str
+    ) -> None:
         self._rng = np.random.default_rng(seed)
+        self._render = render
 
     def start(self, instructions: str) -> None:
         pass
@@ -53,7 +58,9 @@ class RandomPolicy:
                 'make the environment with info_keys=("admissible",)'
             )
         commands = info["admissible"]
-        return str(commands[int(self._rng.integers(len(commands)))]) if commands else ""
+        if not commands:
+            return ""
+        return self._render(commands[int(self._rng.integers(len(commands)))])
 
 
 class ScriptedPolicy:

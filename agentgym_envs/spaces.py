@@ -10,6 +10,7 @@ wants: shared memory hands out stale text (use ``shared_memory=False`` or `TextV
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gymnasium
@@ -17,6 +18,7 @@ import numpy as np
 
 _PRINTABLE = np.array([chr(code) for code in range(32, 127)])
 _SAMPLE_LENGTH = 64
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class UnicodeText(gymnasium.Space[str]):
@@ -81,7 +83,7 @@ def is_utf8(text: str) -> bool:
 
 
 def to_utf8(text: str) -> str:
-    """`text` with every lone surrogate replaced by U+FFFD; other text is returned as it is."""
+    """`text` with every surrogate replaced by U+FFFD, one by one, so that the length stays."""
     if is_utf8(text):
         return text
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return _SURROGATE.sub("\ufffd", text)

@@ -73,11 +73,13 @@ class Task:
         """The task that `to_json` described.
 
         Raises:
-            InvalidTask: a field is missing or unknown.
+            InvalidTask: a field is missing, unknown or of a wrong kind.
         """
+        if not isinstance(data, Mapping):
+            raise InvalidTask(f"not a task: expected a mapping, got {type(data).__name__}")
         try:
             return cls(**data)
-        except TypeError as error:
+        except (TypeError, ValueError) as error:
             raise InvalidTask(f"not a task: {error}; got keys {sorted(data)}") from None
 
 

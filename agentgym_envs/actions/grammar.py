@@ -138,7 +138,7 @@ class Grammar:
         Raises:
             CommandError: no form matches; the text lists the forms.
         """
-        line = text if strict else " ".join(text.split()).strip("`'\"* ").rstrip(".!")
+        line = text if strict else _unwrapped(text)
         if len(line) <= MAX_COMMAND and line.isprintable():
             for pattern, entry in self._patterns:
                 match = pattern.fullmatch(line)
@@ -191,6 +191,18 @@ def shorten(text: str) -> str:
     head = text[: MAX_ECHO + 1]
     line = "".join(char if char.isprintable() else " " for char in head)
     return line[:MAX_ECHO] + "…" if len(text) > MAX_ECHO else line
+
+
+def _unwrapped(text: str) -> str:
+    """`text` with single blanks, without a full stop at the end or quotes around all of it."""
+    line = " ".join(text.split())
+    if len(line) > MAX_COMMAND:
+        return line
+    while True:
+        line = line.strip(" ").rstrip(".! ")
+        if len(line) < 2 or line[0] != line[-1] or line[0] not in "`'\"*":
+            return line
+        line = line[1:-1]
 
 
 def _readable(form: str) -> str:

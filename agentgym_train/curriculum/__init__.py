@@ -1,1 +1,1 @@
-
+"""Which tasks and which horizon a training step uses."""

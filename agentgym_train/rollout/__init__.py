@@ -1,1 +1,1 @@
-
+"""Playing episodes: the collector, and demonstrations by oracles."""

@@ -1,1 +1,1 @@
-
+"""Looking at a run after or while it goes on."""

@@ -1,0 +1,216 @@
+"""The seam between `TextVectorEnv` and whoever runs its environments.
+
+A `WorkerPool` takes requests (call this method of environment i), runs each on its environment in
+its own way, and hands back what came of them in the order in which they are ready. There is at
+most one request a time for an environment, so order within an environment needs no care. Requests
+and outcomes are plain data: a pool may send them to another thread, process or host.
+
+What an exception means is decided here, once, for every pool that runs environments in this
+process (`Slot`): a step that raises has broken its environment, whatever it raised; a reset may
+also raise because the caller asked for a task that does not exist; any other call is the caller's
+own affair. A broken environment is dropped, and built anew when it is next needed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+import gymnasium
+
+from agentgym_envs.errors import AgentGymError, EnvFault, UnknownName, WorkerFault
+
+_logger = logging.getLogger(__name__)
+
+EnvFactory = Callable[[], gymnasium.Env[str, str]]
+
+_POOLS = {
+    "inline": "agentgym_envs.vector.inline:InlineWorkers",
+    "threads": "agentgym_envs.vector.threads:ThreadWorkers",
+}
+
+WORKERS = tuple(_POOLS)
+"""Names of the kinds of workers."""
+
+
+@dataclasses.dataclass(slots=True)
+class Request:
+    """A call of one environment: its index, the name of a method or attribute, the arguments."""
+
+    index: int
+    method: str
+    args: tuple[Any, ...] = ()
+    kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Failure:
+    """The outcome of a request that raised, in the place of what it would have returned.
+
+    An `EnvFault` says that the environment is gone and that the next reset builds another; any
+    other error is a mistake of the caller, and the environment is as it was.
+    """
+
+    error: Exception
+
+
+@dataclasses.dataclass(frozen=True)
+class WorkerLimits:
+    """Limits on workers.
+
+    Attributes:
+        step_timeout_s: seconds that a step, or any call but a reset, may take; None for no limit.
+        reset_timeout_s: seconds that a reset may take, with building the environment if needed.
+        max_threads: most requests that are worked on at a time; None lets the pool choose.
+    """
+
+    step_timeout_s: float | None = None
+    reset_timeout_s: float | None = None
+    max_threads: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in vars(self).items():
+            if value is not None and not value > 0:
+                raise ValueError(f"{name} must be positive or None, got {value!r}")
+
+    def timeout_s(self, request: Request) -> float | None:
+        """Seconds that `request` may take, or None for no limit."""
+        return self.reset_timeout_s if request.method == "reset" else self.step_timeout_s
+
+
+class WorkerPool(Protocol):
+    """Runs the environments of one vector environment; made by ``Pool(factory, n, limits)``.
+
+    A pool that works in the caller's thread may offer two things more, see `InlineWorkers`:
+    ``step_all(texts)`` and ``envs``.
+    """
+
+    def submit(self, request: Request) -> None:
+        """Take a request; its environment has no other pending. Returns at once."""
+        ...
+
+    def collect(self, timeout: float | None) -> list[tuple[Request, Any]]:
+        """What is ready, after waiting until there is something.
+
+        Args:
+            timeout: longest time to wait in seconds; None for no limit.
+
+        Returns:
+            Requests with their outcomes: what the call returned, or a `Failure`. [] when the time
+            is over or nothing is pending.
+
+        Raises:
+            KeyboardInterrupt: also if it was raised in a worker. No outcome is lost; that of the
+                interrupted request is a `Failure`.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up pending requests and close all environments; called once."""
+        ...
+
+
+def make_workers(name: str, factory: EnvFactory, num_envs: int, limits: WorkerLimits) -> WorkerPool:
+    """The pool called `name`; only its module is imported.
+
+    Raises:
+        UnknownName: there is none.
+        ValueError: it cannot keep `limits`.
+    """
+    if name not in _POOLS:
+        raise UnknownName("kind of workers", name, _POOLS)
+    module, _, attribute = _POOLS[name].partition(":")
+    pool: WorkerPool = getattr(importlib.import_module(module), attribute)(
+        factory, num_envs, limits
+    )
+    return pool
+
+
+class Slot:
+    """The place of one environment; used by one thread at a time.
+
+    Args:
+        index: which environment it is, for the log.
+        factory: builds the environment, when it is first needed and again after it broke.
+    """
+
+    def __init__(self, index: int, factory: EnvFactory) -> None:
+        self._index = index
+        self._factory = factory
+        self._env: gymnasium.Env[str, str] | None = None
+
+    @property
+    def env(self) -> gymnasium.Env[str, str]:
+        """The environment, built if there is none."""
+        if self._env is None:
+            self._env = self._factory()
+        return self._env
+
+    def step(self, text: str) -> Any:
+        """The outcome of a step."""
+        try:
+            answer = self.env.step(text)
+            if len(answer) == 5 and isinstance(answer[0], str):
+                return answer
+            raise WorkerFault(f"step() must return a text and four values, got {answer!r:.200}")
+        except BaseException as error:
+            return self._break("step", error)
+
+    def run(self, request: Request) -> Any:
+        """The outcome of any request."""
+        if request.method == "step":
+            return self.step(*request.args)
+        try:
+            if request.method == "reset":
+                return self._env_for_reset().reset(**request.kwargs)
+            value = self.env.get_wrapper_attr(request.method)
+            return value(*request.args, **request.kwargs) if callable(value) else value
+        except Exception as error:
+            if request.method == "reset" and not _is_callers_mistake(error):
+                return self._break("reset", error)
+            return Failure(error)
+        except BaseException as error:
+            return self._break(request.method, error)
+
+    def close(self) -> None:
+        """Close the environment if there is one; what goes wrong is logged."""
+        env, self._env = self._env, None
+        try:
+            if env is not None:
+                env.close()
+        except Exception:
+            _logger.warning("environment %d could not be closed", self._index, exc_info=True)
+
+    def _env_for_reset(self) -> gymnasium.Env[str, str]:
+        try:
+            return self.env
+        except Exception as error:
+            raise WorkerFault(f"the environment could not be built: {_describe(error)}") from error
+
+    def _break(self, method: str, error: BaseException) -> Failure:
+        """Drop the environment; raises what is no `Exception` again."""
+        self.close()
+        if not isinstance(error, Exception):
+            raise error
+        _logger.warning("environment %d broke in %s()", self._index, method, exc_info=error)
+        if isinstance(error, EnvFault):
+            return Failure(error)
+        fault = WorkerFault(_describe(error))
+        fault.__cause__ = error
+        return Failure(fault)
+
+
+def interrupted(error: BaseException) -> Failure:
+    """The outcome of a request that `KeyboardInterrupt` or its like has cut short."""
+    return Failure(WorkerFault(f"interrupted by {type(error).__name__}"))
+
+
+def _is_callers_mistake(error: Exception) -> bool:
+    return isinstance(error, AgentGymError) and not isinstance(error, EnvFault)
+
+
+def _describe(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,128 @@
+"""From outcomes to what `TextVectorEnv` returns: rows, results, and batches of infos."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from agentgym_envs.episodes import EndReason
+from agentgym_envs.errors import EnvFault
+from agentgym_envs.tasks import Task
+from agentgym_envs.vector.base import Failure, Request
+
+FAULT_OBSERVATION = "The environment broke. This episode is over."
+"""Stands for the observation that a broken environment could not give."""
+
+Info = dict[str, Any]
+Row = tuple[str, float, bool, bool, Info]
+"""observation, reward, terminated, truncated, info"""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class StepResult:
+    """What came of one step or reset of one environment.
+
+    Attributes:
+        observation: the text; `FAULT_OBSERVATION` after a fault.
+        reward: reward of the step; 0.0 for a reset and after a fault.
+        terminated: whether the world ended.
+        truncated: whether the episode was cut off, by the horizon or by a fault.
+        info: the environment's own, and ``fault``. After a fault only the keys that every `info`
+            has: the score is the last known one, the turn counts the broken step.
+        is_reset: whether this answers a reset.
+        fault: what broke, or "". After a fault the environment needs a reset.
+    """
+
+    observation: str
+    reward: float
+    terminated: bool
+    truncated: bool
+    info: Info
+    is_reset: bool
+    fault: str = ""
+
+
+def is_mistake(outcome: Any) -> bool:
+    """Whether the caller asked for something impossible, such as a task that does not exist."""
+    return isinstance(outcome, Failure) and not isinstance(outcome.error, EnvFault)
+
+
+def step_row(outcome: Any, last_info: Mapping[str, Any]) -> Row:
+    """The row of a step.
+
+    Args:
+        outcome: of the step.
+        last_info: the `info` before, for what a broken world cannot say.
+    """
+    if isinstance(outcome, Failure):
+        task_id, score = last_info.get("task_id", ""), last_info.get("score", 0.0)
+        return _fault_row(outcome.error, task_id, last_info.get("turn", 0) + 1, score)
+    row: Row = outcome
+    _, _, _, truncated, info = row
+    info["fault"] = ""
+    if truncated and info.get("end_reason") == EndReason.RUNNING:  # by an outer TimeLimit
+        info["end_reason"] = str(EndReason.HORIZON)
+    return row
+
+
+def reset_row(outcome: Any, request: Request) -> Row:
+    """The row of a reset: no reward, and truncated if it failed."""
+    if isinstance(outcome, Failure):
+        task = (request.kwargs["options"] or {}).get("task")
+        task_id = task.id if isinstance(task, Task) else task if isinstance(task, str) else ""
+        return _fault_row(outcome.error, task_id, turn=0, score=0.0)
+    observation, info = outcome
+    info["fault"] = ""
+    return observation, 0.0, False, False, info
+
+
+def _fault_row(error: Exception, task_id: str, turn: int, score: float) -> Row:
+    info = {
+        "task_id": task_id,
+        "turn": turn,
+        "score": score,
+        "success": False,
+        "action_valid": False,
+        "end_reason": str(EndReason.FAULT),
+        "fault": str(error) or type(error).__name__,
+    }
+    return FAULT_OBSERVATION, 0.0, False, True, info
+
+
+def batch_infos(infos: Sequence[Mapping[str, Any] | None]) -> Info:
+    """Infos of N environments in Gymnasium's form: an array (N,) and a mask ``_key`` for each key.
+
+    The same as `gymnasium.vector.VectorEnv` makes of them one by one, at half the cost.
+
+    Args:
+        infos: one entry an environment; None where there is nothing to tell.
+    """
+    batch: Info = {}
+    count = len(infos)
+    for key in dict.fromkeys(key for info in infos if info for key in info):
+        rows = [index for index, info in enumerate(infos) if info and key in info]
+        values = [info[key] for info in infos if info and key in info]
+        batch[key] = _column(values, rows, count)
+        mask = np.zeros(count, dtype=np.bool_)
+        mask[rows if len(rows) < count else slice(None)] = True
+        batch[f"_{key}"] = mask
+    return batch
+
+
+def _column(values: Sequence[Any], rows: Sequence[int], count: int) -> Any:
+    kind = type(values[0])
+    if issubclass(kind, dict):
+        nested = dict(zip(rows, values, strict=True))
+        return batch_infos([nested.get(index) for index in range(count)])
+    if issubclass(kind, np.ndarray):
+        column = np.zeros((count, *values[0].shape), dtype=values[0].dtype)
+    elif kind in (int, float, bool) or issubclass(kind, np.number):
+        column = np.zeros(count, dtype=kind)
+    else:
+        column = np.empty(count, dtype=object)  # all None
+    for index, value in zip(rows, values, strict=True):
+        column[index] = value
+    return column

@@ -1,0 +1,364 @@
+"""Putting a run together: environments, tasks, model, engine, collector, from its settings.
+
+Everything here is construction; what happens step by step is in `agentgym_train.loop`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import gymnasium
+import torch
+
+from agentgym_envs.core import TextEnv
+from agentgym_envs.episodes import Episode
+from agentgym_envs.policies import package_versions
+from agentgym_envs.tasks import ListSource, Task, TaskSet
+from agentgym_envs.vector import TextVectorEnv
+from agentgym_train.algorithms import Algorithm, algorithm
+from agentgym_train.chat.template import ChatTemplate
+from agentgym_train.chat.tokenizer import train_tokenizer
+from agentgym_train.checkpoint import (
+    Checkpoint,
+    latest_checkpoint,
+    load_checkpoint,
+    random_states,
+    restore_random_states,
+    save_checkpoint,
+)
+from agentgym_train.config import (
+    EnvConfig,
+    ModelConfig,
+    TrainConfig,
+    config_to_dict,
+    write_config,
+)
+from agentgym_train.curriculum.order import TaskOrder
+from agentgym_train.engines.torch import TorchEngine
+from agentgym_train.errors import ConfigError
+from agentgym_train.learner import Learner, frozen_copy
+from agentgym_train.model import create_model, load_model, load_tokenizer
+from agentgym_train.rollout.collector import Collector, EpisodeContext, stable_seed
+from agentgym_train.rollout.demonstrations import (
+    DemonstrationConfig,
+    demonstrate,
+    transcripts,
+    with_tokens,
+)
+from agentgym_train.runs import Progress, RunFolder
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class World:
+    """The environments of a run and the tasks it uses.
+
+    Attributes:
+        probe: one environment that is asked for tasks, instructions and oracles.
+        train: tasks to learn from.
+        dev: held-out tasks for choices and curves.
+        test: held-out tasks for the figures before and after.
+        seed: of the run.
+    """
+
+    probe: TextEnv
+    train: TaskSet
+    dev: list[Task]
+    test: list[Task]
+    seed: int
+
+    @functools.cache  # noqa: B019 - a run has one world, and it lives as long as the run
+    def demonstrations(self, config: DemonstrationConfig) -> list[Episode]:
+        """Demonstrations on training tasks, without tokens; made once."""
+        seed = stable_seed(self.seed, "demonstrations") % 2**32
+        return demonstrate(self.probe, self.train, config, seed=seed)
+
+    def context(self) -> EpisodeContext:
+        """What every episode record of the run has in common."""
+        spec = self.probe.spec
+        return EpisodeContext(
+            env_id=spec.id if spec else "",
+            action_format=self.probe.action_format,
+            instructions=self.probe.instructions,
+            versions=package_versions(),
+        )
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Policy:
+    """The model and how text becomes its tokens."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    template: ChatTemplate
+
+
+def build_world(config: TrainConfig) -> World:
+    """Make the probe and choose the tasks.
+
+    Raises:
+        ConfigError: the id is not of a text environment, or a split is empty.
+        UnknownName: an id, level or other name does not exist.
+    """
+    probe = _make(config.env, "train")
+    held_out = {
+        split: list(tasks_of(config, split).head(config.eval.tasks)) for split in ("dev", "test")
+    }
+    for split, tasks in held_out.items():
+        if len(tasks) < config.eval.tasks:
+            raise ConfigError(
+                f"eval.tasks = {config.eval.tasks}, but the {split} split holds {len(tasks)} "
+                "tasks; lower eval.tasks or choose more levels"
+            )
+    return World(probe, probe.tasks, held_out["dev"], held_out["test"], config.run.seed)
+
+
+def tasks_of(config: TrainConfig, split: str) -> TaskSet:
+    """The tasks of a split, under the settings of the environments."""
+    return _make(config.env, split).tasks
+
+
+def _make(config: EnvConfig, split: str) -> TextEnv:
+    try:
+        env = gymnasium.make(config.id, split=split, **config.arguments)
+    except (gymnasium.error.Error, ModuleNotFoundError, TypeError) as error:
+        raise ConfigError(f"env.id {config.id!r}: {error}") from None
+    if not isinstance(env.unwrapped, TextEnv):
+        raise ConfigError(f"env.id {config.id!r} is no text environment: {env.unwrapped}")
+    return env.unwrapped
+
+
+def device_of(name: str) -> torch.device:
+    """The device called `name`; ``"auto"`` takes a GPU where there is one.
+
+    Raises:
+        ConfigError: a GPU is wanted and there is none.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("run.device is 'cuda' but torch sees no GPU; use 'auto' or 'cpu'")
+    return torch.device(name)
+
+
+def set_threads(threads: int) -> None:
+    """Give torch `threads` CPU threads; 0 takes one a core."""
+    torch.set_num_threads(threads or len(os.sched_getaffinity(0)))
+
+
+def build_policy(
+    config: ModelConfig, demonstrations: Sequence[Episode], *, seed: int, device: torch.device
+) -> Policy:
+    """A new small model with its own tokenizer, or the model at ``config.path``.
+
+    Args:
+        config: which model.
+        demonstrations: texts to train a new tokenizer on.
+        seed: of a new model's weights.
+        device: where it lives; fp32 weights on either.
+
+    Raises:
+        ModelError: the folder is no usable model.
+    """
+    if config.path:
+        tokenizer = load_tokenizer(config.path)
+        model = load_model(config.path, dtype=torch.float32, device=device)
+    else:
+        tokenizer = train_tokenizer(transcripts(demonstrations), config.vocab_size)
+        model = create_model(
+            len(tokenizer),
+            architecture=config.architecture,
+            hidden_size=config.hidden_size,
+            num_layers=config.num_layers,
+            num_heads=config.num_heads,
+            max_context=config.max_context,
+            seed=seed,
+        ).to(device)
+    return Policy(model, tokenizer, ChatTemplate(tokenizer))
+
+
+def build_collector(config: TrainConfig, world: World, policy: Policy) -> Collector:
+    """Environments and engine around the policy's own module."""
+    envs = gymnasium.make_vec(
+        config.env.id,
+        num_envs=config.env.num_envs,
+        workers=config.env.workers,
+        **config.env.arguments,
+    )
+    assert isinstance(envs, TextVectorEnv)
+    engine = TorchEngine(
+        policy.model,
+        stop_ids=policy.template.stop_ids,
+        max_streams=config.env.num_envs,
+        max_context=config.model.max_context,
+    )
+    return Collector(
+        envs,
+        engine,
+        policy.template,
+        sampling=config.sampling,
+        context=world.context(),
+        seed=config.run.seed,
+        show_instructions=config.model.instructions,
+    )
+
+
+class Parts:
+    """Everything a run is made of.
+
+    The learner and the algorithm belong to a phase (warm-up, then the run's algorithm) and are
+    made anew when it begins; the model lives on.
+
+    Args:
+        config: the settings.
+        folder: the files of the run.
+        world: environments and tasks.
+        policy: the model at the state of the run.
+    """
+
+    def __init__(
+        self, config: TrainConfig, folder: RunFolder, world: World, policy: Policy
+    ) -> None:
+        self.config = config
+        self.folder = folder
+        self.world = world
+        self.policy = policy
+        self.collector = build_collector(config, world, policy)
+        self.engine = self.collector.engine
+        self.horizon = config.horizon.build()
+        self.order = TaskOrder(
+            world.train,
+            per_step=config.batch.tasks_per_step,
+            seed=stable_seed(config.run.seed, "tasks") % 2**32,
+        )
+        self.phase = ""
+        self._fingerprint = fingerprint(config, world)
+        self._demonstrations: dict[DemonstrationConfig, list[Episode]] = {}
+
+    def enter_phase(self, phase: str) -> None:
+        """Make learner and algorithm of `phase`, unless the run is in it already."""
+        if phase == self.phase:
+            return
+        supervised = {"warmup": self.config.warmup, "sft": self.config.sft}.get(phase)
+        name = "sft" if supervised else phase
+        settings = None if supervised else self.config.grpo
+        seed = stable_seed(self.config.run.seed, phase) % 2**32
+        self.algorithm: Algorithm = algorithm(name, settings, seed=seed)
+        learner = self.config.learner
+        if supervised:
+            learner = dataclasses.replace(
+                learner, learning_rate=supervised.learning_rate, updates_per_step=1
+            )
+        reference = frozen_copy(self.policy.model) if self.algorithm.needs_reference else None
+        self.learner = Learner(self.policy.model, learner, seed, reference=reference)
+        self.phase = phase
+
+    def demonstrations(self, config: DemonstrationConfig) -> list[Episode]:
+        """Demonstrations with the tokens a policy would have had to sample; made once."""
+        if config not in self._demonstrations:
+            show = self.config.model.instructions
+            self._demonstrations[config] = [
+                with_tokens(episode, self.policy.template, episode.instructions if show else "")
+                for episode in self.world.demonstrations(config)
+            ]
+        return self._demonstrations[config]
+
+    def save(self, progress: Progress) -> None:
+        """Write a checkpoint of the run as it is now.
+
+        Raises:
+            CheckpointError: it cannot be written; the last one is still there.
+        """
+        tensors, counters = self.learner.state_dict()
+        state = {
+            "step": progress.step,
+            "progress": progress.to_json(),
+            "phase": self.phase,
+            "learner": counters,
+            "horizon": self.horizon.state_dict(),
+            "fingerprint": self._fingerprint,
+        }
+        save_checkpoint(
+            self.folder.checkpoints,
+            model=self.policy.model,
+            tokenizer=self.policy.tokenizer,
+            tensors=tensors | random_states(),
+            state=state,
+            keep=self.config.run.keep_checkpoints,
+        )
+
+    def restore(self, checkpoint: Checkpoint) -> Progress:
+        """Take over learner, schedule and random states; the model is the checkpoint's own.
+
+        Raises:
+            CheckpointError: the checkpoint lacks something.
+        """
+        state, tensors = checkpoint.state, checkpoint.tensors
+        self.enter_phase(state["phase"])
+        self.learner.load_state_dict(tensors, state["learner"])
+        self.horizon.load_state_dict(state["horizon"])
+        self.engine.load_weights(None, self.learner.weights_version)
+        restore_random_states(tensors)
+        return Progress.from_json(state["progress"])
+
+    def close(self) -> None:
+        """End the environments' workers."""
+        self.collector.envs.close()
+
+
+def fingerprint(config: TrainConfig, world: World) -> dict[str, Any]:
+    """What must be the same for a run to go on: settings and tasks.
+
+    Settings that only say how long the run is and what is written are left out.
+    """
+    settings = config_to_dict(config)
+    for name in ("dir", "steps", "checkpoint_every", "keep_checkpoints", "save_episodes_every"):
+        del settings["run"][name]
+    return {
+        "settings": settings,
+        "tasks": {
+            "train": world.train.digest(),
+            "dev": TaskSet(ListSource(world.dev)).digest(),
+            "test": TaskSet(ListSource(world.test)).digest(),
+        },
+    }
+
+
+def start_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]:
+    """A new run at step 0; its settings are written into the folder."""
+    write_config(config, folder.config)
+    set_threads(config.run.threads)
+    world = build_world(config)
+    texts = () if config.model.path else world.demonstrations(config.warmup.demonstrations)
+    policy = build_policy(
+        config.model,
+        texts,
+        seed=stable_seed(config.run.seed, "weights") % 2**32,
+        device=device_of(config.run.device),
+    )
+    parts = Parts(config, folder, world, policy)
+    parts.enter_phase("warmup" if config.warmup.steps else config.run.algorithm)
+    return parts, Progress()
+
+
+def resume_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]:
+    """A run at the state of its newest checkpoint.
+
+    Raises:
+        CheckpointError: there is none, or it belongs to other settings or tasks.
+    """
+    set_threads(config.run.threads)
+    world = build_world(config)
+    checkpoint = load_checkpoint(
+        latest_checkpoint(folder.checkpoints), fingerprint=fingerprint(config, world)
+    )
+    model = dataclasses.replace(config.model, path=str(checkpoint.model_folder))
+    policy = build_policy(model, (), seed=0, device=device_of(config.run.device))
+    parts = Parts(config, folder, world, policy)
+    return parts, parts.restore(checkpoint)

@@ -1,0 +1,329 @@
+"""Checkpoints: all or nothing, and nothing in them is executed.
+
+::
+
+    checkpoints/step-000120/
+      model/                 a Hugging Face folder: weights, config, tokenizer, chat template
+      tensors.safetensors    optimizer, random states, reference: every other tensor
+      state.json             counters, settings, fingerprints: everything that is not a tensor
+      index.json             size and SHA-256 of each file above; written last
+
+A checkpoint is written into a hidden folder beside its final place, flushed to the disk, and
+renamed. A folder whose index does not match its files is not a checkpoint: `latest_checkpoint`
+passes it over. One process writes into a folder of checkpoints at a time.
+
+Left out: tensors in several files for several ranks.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+from agentgym_train.errors import CheckpointError
+from agentgym_train.model import save_model
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT_SCHEMA = 1
+
+_INDEX = "index.json"
+_STATE = "state.json"
+_TENSORS = "tensors.safetensors"
+_MODEL = "model"
+_NAME = re.compile(r"step-(\d+)")
+_WRITING = ".writing-"
+_REPLACED = ".replaced-"
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A checkpoint that was read and found whole.
+
+    Attributes:
+        path: its folder.
+        tensors: what `save_checkpoint` was given, on the CPU.
+        state: what `save_checkpoint` was given.
+    """
+
+    path: Path
+    tensors: dict[str, torch.Tensor]
+    state: dict[str, Any]
+
+    @property
+    def model_folder(self) -> Path:
+        """The Hugging Face folder of model and tokenizer."""
+        return self.path / _MODEL
+
+
+def save_checkpoint(
+    folder: str | Path,
+    *,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    tensors: Mapping[str, torch.Tensor],
+    state: Mapping[str, Any],
+    keep: int,
+) -> Path:
+    """Write ``step-<number>`` into `folder` and keep the newest few.
+
+    Args:
+        folder: the folder of checkpoints; created if missing.
+        model: saved in its own precision.
+        tokenizer: saved beside it.
+        tensors: every other tensor, by name.
+        state: JSON values; ``state["step"]`` is the number of the checkpoint.
+        keep: how many checkpoints to keep, this one included; the oldest are deleted.
+
+    Returns:
+        The checkpoint's folder. A checkpoint of the same step is replaced.
+
+    Raises:
+        CheckpointError: it could not be written, as on a full disk. Nothing of it is left, and
+            older checkpoints are as before.
+    """
+    folder = Path(folder)
+    final = folder / f"step-{state['step']:06d}"
+    writing = folder / (_WRITING + final.name)
+    try:
+        _finish_replacements(folder)
+        for leftover in folder.glob(_WRITING + "*"):
+            shutil.rmtree(leftover)
+        (writing / _MODEL).mkdir(parents=True)
+        _write(writing, model, tokenizer, tensors, state)
+        _move(writing, final)
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(
+            f"cannot save the checkpoint {final}: {error}; free space or choose another folder, "
+            "older checkpoints are still good"
+        ) from error
+    finally:
+        shutil.rmtree(writing, ignore_errors=True)
+    _delete_oldest(folder, newest=final, keep=keep)
+    return final
+
+
+def _write(
+    folder: Path,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    tensors: Mapping[str, torch.Tensor],
+    state: Mapping[str, Any],
+) -> None:
+    try:
+        save_model(model, tokenizer, folder / _MODEL)
+    except Exception as error:
+        # For a full disk the tokenizers library raises the base class itself.
+        if type(error) is Exception:
+            raise OSError(str(error)) from error
+        raise
+    save_file(
+        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
+        folder / _TENSORS,
+    )
+    _write_json(folder / _STATE, state)
+    paths = sorted(folder.rglob("*"))
+    for path in paths:
+        _flush(path)
+    index = {
+        "schema": CHECKPOINT_SCHEMA,
+        "files": {
+            path.relative_to(folder).as_posix(): _digest(path) for path in paths if path.is_file()
+        },
+    }
+    _write_json(folder / _INDEX, index)
+    _flush(folder / _INDEX)
+    _flush(folder)
+
+
+def _write_json(path: Path, data: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _digest(path: Path) -> dict[str, int | str]:
+    with open(path, "rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return {"bytes": path.stat().st_size, "sha256": digest}
+
+
+def _flush(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _move(writing: Path, final: Path) -> None:
+    # No portable call swaps two full folders, so a checkpoint of the same step steps aside.
+    if final.exists():
+        os.rename(final, final.with_name(_REPLACED + final.name))
+    os.rename(writing, final)
+    _flush(final.parent)
+    _finish_replacements(final.parent)
+
+
+def _finish_replacements(folder: Path) -> None:
+    """Delete checkpoints that were replaced; put back those whose successor never came."""
+    for replaced in folder.glob(_REPLACED + "*"):
+        final = folder / replaced.name.removeprefix(_REPLACED)
+        if final.exists():
+            shutil.rmtree(replaced)
+        else:
+            os.rename(replaced, final)
+
+
+def _by_step(folder: Path) -> list[Path]:
+    """Folders that look like checkpoints, newest first."""
+    found = [(_NAME.fullmatch(path.name), path) for path in folder.glob("step-*")]
+    numbered = [(int(match[1]), path) for match, path in found if match]
+    return [path for _, path in sorted(numbered, reverse=True)]
+
+
+def _delete_oldest(folder: Path, *, newest: Path, keep: int) -> None:
+    others = [path for path in _by_step(folder) if path != newest]
+    for path in others[max(0, keep - 1) :]:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def latest_checkpoint(folder: str | Path) -> Path:
+    """The newest checkpoint that is whole; broken ones are logged and passed over.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    _finish_replacements(Path(folder))
+    candidates = _by_step(Path(folder))
+    for path in candidates:
+        try:
+            _verify(path)
+        except CheckpointError as error:
+            logger.warning("passing over a broken checkpoint: %s", error)
+        else:
+            return path
+    raise CheckpointError(
+        f"no whole checkpoint in {folder}: {len(candidates)} found, all of them broken"
+        if candidates
+        else f"no checkpoint in {folder}; start the run anew"
+    )
+
+
+def load_checkpoint(
+    path: str | Path, *, fingerprint: Mapping[str, Any] | None = None
+) -> Checkpoint:
+    """Read a checkpoint and check every file against its index.
+
+    Args:
+        path: its folder.
+        fingerprint: what ``state["fingerprint"]`` must equal: settings and digests of data.
+
+    Raises:
+        CheckpointError: it is missing or broken, or its fingerprint differs.
+    """
+    path = Path(path)
+    _verify(path)
+    try:
+        state = json.loads((path / _STATE).read_text(encoding="utf-8"))
+        tensors = load_file(path / _TENSORS)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise CheckpointError(f"cannot read the checkpoint {path}: {error}") from error
+    if fingerprint is not None:
+        check_fingerprint(fingerprint, state.get("fingerprint", {}))
+    return Checkpoint(path, tensors, state)
+
+
+def _verify(path: Path) -> None:
+    """Refuse a folder whose files differ from its index."""
+    try:
+        index = json.loads((path / _INDEX).read_text(encoding="utf-8"))
+        schema, files = index["schema"], index["files"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CheckpointError(f"{path} is no whole checkpoint: {error!r}") from None
+    if schema != CHECKPOINT_SCHEMA:
+        raise CheckpointError(
+            f"{path} has checkpoint schema {schema!r}, expected {CHECKPOINT_SCHEMA}; read it with "
+            "the version of agentgym_train that wrote it"
+        )
+    for name, expected in files.items():
+        try:
+            found = _digest(path / name)
+        except OSError as error:
+            raise CheckpointError(f"{path}: {name} cannot be read: {error.strerror}") from None
+        if found != expected:
+            raise CheckpointError(f"{path}: {name} is damaged, expected {expected}, got {found}")
+
+
+def check_fingerprint(expected: Mapping[str, Any], found: Mapping[str, Any]) -> None:
+    """Refuse a checkpoint of other settings or other data.
+
+    Args:
+        expected: JSON values of this run, nested as they like.
+        found: those in the checkpoint.
+
+    Raises:
+        CheckpointError: they differ; the text names the keys and both values.
+    """
+    here, there = dict(_leaves(expected)), dict(_leaves(found))
+    differing = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
+    if differing:
+        shown = "; ".join(
+            f"{key} is {there.get(key, 'absent')} there and {here.get(key, 'absent')} here"
+            for key in differing[:5]
+        )
+        more = f"; and {len(differing) - 5} more" if len(differing) > 5 else ""
+        raise CheckpointError(
+            f"the checkpoint belongs to another run: {shown}{more}; use the settings and data it "
+            "was made with, or start a new run"
+        )
+
+
+def _leaves(data: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Dotted keys and their values as JSON text, so that tuples equal lists."""
+    if isinstance(data, Mapping) and data:
+        for key, value in data.items():
+            yield from _leaves(value, f"{prefix}.{key}" if prefix else str(key))
+    elif prefix:
+        yield prefix, json.dumps(data)
+
+
+def random_states() -> dict[str, torch.Tensor]:
+    """The states of torch's global generators, as uint8 tensors by name.
+
+    Numpy's and Python's are not there: nothing in this package draws from them.
+    """
+    states = {"random.cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        for index, state in enumerate(torch.cuda.get_rng_state_all()):
+            states[f"random.cuda.{index}"] = state
+    return states
+
+
+def restore_random_states(tensors: Mapping[str, torch.Tensor]) -> None:
+    """Set torch's global generators to what `random_states` gave.
+
+    Other tensors are ignored, and so are the states of GPUs that are not there.
+
+    Raises:
+        CheckpointError: the state of the CPU's generator is missing.
+    """
+    if "random.cpu" not in tensors:
+        raise CheckpointError("the checkpoint holds no random state: 'random.cpu' is missing")
+    torch.set_rng_state(tensors["random.cpu"])
+    for index in range(torch.cuda.device_count()):
+        state = tensors.get(f"random.cuda.{index}")
+        if state is not None:
+            torch.cuda.set_rng_state(state, index)

@@ -1,0 +1,278 @@
+"""The settings of a run: one frozen dataclass a component, and TOML in and out.
+
+Each component defines the settings it reads beside its code and never sees the others'; this
+module only puts them together, so it stands below the components and above the loop. Presets are
+TOML files in the package; the command line overrides them; what came out is saved with the run.
+"""
+
+from __future__ import annotations
+
+import collections.abc
+import dataclasses
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+
+from agentgym_envs.errors import UnknownName
+from agentgym_train.algorithms.grpo import GRPOConfig
+from agentgym_train.curriculum.horizon import HorizonConfig
+from agentgym_train.errors import ConfigError
+from agentgym_train.evaluate import EvalConfig
+from agentgym_train.learner import LearnerConfig
+from agentgym_train.rollout.collector import SamplingConfig
+from agentgym_train.rollout.demonstrations import DemonstrationConfig
+
+DEFAULT_PRESET = "first-run"
+
+
+@dataclasses.dataclass(frozen=True)
+class RunConfig:
+    """What is run and where its files go."""
+
+    dir: str = ""
+    """Folder of the run; empty: `runs/<preset>`, or with -2, -3, … behind it if that is taken."""
+    seed: int = 0
+    """Seed of everything that is random."""
+    algorithm: Literal["grpo", "sft"] = "grpo"
+    """How the policy learns after the warm-up."""
+    steps: int = 120
+    """Training steps after the warm-up."""
+    checkpoint_every: int = 20
+    """Steps between checkpoints; one is always written at the end and at Ctrl-C."""
+    keep_checkpoints: int = 2
+    """How many of the newest checkpoints are kept."""
+    save_episodes_every: int = 20
+    """Steps between those whose episodes are written; 0 for none."""
+    threads: int = 0
+    """CPU threads of torch; 0 takes one a core."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where the model lives; auto takes a GPU where there is one."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or self.checkpoint_every < 1 or self.keep_checkpoints < 1:
+            raise ConfigError(
+                "run.steps must be at least 0, run.checkpoint_every and run.keep_checkpoints at "
+                f"least 1; got {self.steps}, {self.checkpoint_every}, {self.keep_checkpoints}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class EnvConfig:
+    """The environments."""
+
+    id: str = "agentgym_envs:AgentGym/BabyAI-v0"
+    """Gymnasium id, with the module that registers it in front."""
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    """Arguments of the environment's constructor; on the command line a JSON object."""
+    num_envs: int = 128
+    """Environments that run side by side."""
+    workers: Literal["inline", "threads"] = "inline"
+    """Who steps them. In-line workers make a CPU run repeatable bit for bit; threads help
+    environments that wait."""
+
+    def __post_init__(self) -> None:
+        if self.num_envs < 1:
+            raise ConfigError(f"env.num_envs must be at least 1, got {self.num_envs}")
+        taken = {"split", "tasks", "horizon", "info_keys"} & set(self.arguments)
+        if taken:
+            raise ConfigError(
+                f"env.arguments must not hold {sorted(taken)}: the trainer chooses splits, tasks "
+                "and horizons itself"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelConfig:
+    """The policy. With `path` the other sizes are the model's own."""
+
+    path: str = ""
+    """Folder or hub id of a Hugging Face chat model, or `smollm2`; empty: a new small model with
+    its own tokenizer."""
+    architecture: Literal["llama", "qwen2"] = "llama"
+    """Class of a new model."""
+    hidden_size: int = 128
+    """Width of a new model."""
+    num_layers: int = 2
+    """Depth of a new model."""
+    num_heads: int = 4
+    """Attention heads of a new model."""
+    vocab_size: int = 512
+    """Size of a new model's vocabulary."""
+    max_context: int = 512
+    """Most tokens of an episode; a longer one ends with reason `context`."""
+    instructions: bool = False
+    """Whether the rules stand in front of the conversation. A small new model learns them from
+    demonstrations and is faster without."""
+
+    def __post_init__(self) -> None:
+        if self.hidden_size % self.num_heads:
+            raise ConfigError(
+                f"model.hidden_size must be a multiple of model.num_heads, got "
+                f"{self.hidden_size} and {self.num_heads}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class BatchConfig:
+    """How many episodes a reinforcement learning step plays."""
+
+    tasks_per_step: int = 16
+    """Different tasks of a step."""
+    group_size: int = 8
+    """Episodes of each task; they are compared with one another."""
+
+    def __post_init__(self) -> None:
+        if self.tasks_per_step < 1 or self.group_size < 1:
+            raise ConfigError(
+                "batch.tasks_per_step and batch.group_size must be at least 1, got "
+                f"{self.tasks_per_step} and {self.group_size}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class SupervisedConfig:
+    """Supervised fine-tuning on demonstrations."""
+
+    steps: int = 20
+    """Optimizer steps."""
+    episodes_per_step: int = 32
+    """Demonstrations of a step."""
+    learning_rate: float = 1e-3
+    """Learning rate after the learning-rate warm-up."""
+    demonstrations: DemonstrationConfig = DemonstrationConfig()
+
+    def __post_init__(self) -> None:
+        if self.steps < 0 or self.episodes_per_step < 1:
+            raise ConfigError(
+                "steps must be at least 0 and episodes_per_step at least 1, got "
+                f"{self.steps} and {self.episodes_per_step}"
+            )
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainConfig:
+    """Everything that a run is made of."""
+
+    preset: str = DEFAULT_PRESET
+    """Name of the preset the run started from."""
+    run: RunConfig = RunConfig()
+    env: EnvConfig = EnvConfig()
+    model: ModelConfig = ModelConfig()
+    sampling: SamplingConfig = SamplingConfig()
+    warmup: SupervisedConfig = SupervisedConfig()
+    """Before everything else: clone demonstrations until the policy can do something."""
+    sft: SupervisedConfig = SupervisedConfig()
+    """What `run.algorithm = "sft"` goes on with; its steps are `run.steps`."""
+    grpo: GRPOConfig = GRPOConfig()
+    batch: BatchConfig = BatchConfig()
+    learner: LearnerConfig = LearnerConfig()
+    horizon: HorizonConfig = HorizonConfig()
+    eval: EvalConfig = EvalConfig()
+
+    def __post_init__(self) -> None:
+        if self.run.algorithm == "grpo" and self.run.steps and self.batch.group_size < 2:
+            raise ConfigError(
+                "grpo compares the episodes of a group; set batch.group_size to 2 or more (8 is "
+                f"usual), got {self.batch.group_size}"
+            )
+        if self.run.algorithm == "grpo" and self.horizon.schedule == "staged":
+            longest = max(self.horizon.stages)
+            if longest > self.eval.horizon:
+                raise ConfigError(
+                    f"training goes up to {longest} turns but evaluation stops at "
+                    f"{self.eval.horizon}; raise eval.horizon or lower horizon.stages"
+                )
+
+
+def preset_names() -> list[str]:
+    """Names of the presets in the package, sorted."""
+    folder = resources.files("agentgym_train") / "presets"
+    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
+
+
+def load_preset(name: str) -> TrainConfig:
+    """The preset called `name`.
+
+    Raises:
+        UnknownName: there is none.
+    """
+    if name not in preset_names():
+        raise UnknownName("preset", name, preset_names())
+    text = (resources.files("agentgym_train") / "presets" / f"{name}.toml").read_text("utf-8")
+    return config_from_dict({**tomllib.loads(text), "preset": name})
+
+
+def read_config(path: str | Path) -> TrainConfig:
+    """The settings in a TOML file.
+
+    Raises:
+        ConfigError: the file is missing, no TOML, or holds settings that do not exist.
+    """
+    try:
+        return config_from_dict(tomllib.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"cannot read the settings in {path}: {error}") from None
+
+
+def write_config(config: TrainConfig, path: str | Path) -> None:
+    """Write settings as TOML; `read_config` gives equal ones back."""
+    Path(path).write_text(tomli_w.dumps(config_to_dict(config)), encoding="utf-8")
+
+
+def config_to_dict(config: TrainConfig) -> dict[str, Any]:
+    """The settings as nested plain values."""
+    return dataclasses.asdict(config)
+
+
+def config_from_dict(data: Mapping[str, Any]) -> TrainConfig:
+    """Settings from nested plain values; what is left out keeps its default.
+
+    Raises:
+        ConfigError: a value is of the wrong kind or the settings do not fit together.
+        UnknownName: a setting does not exist.
+    """
+    config = _build(TrainConfig, data, "")
+    assert isinstance(config, TrainConfig)
+    return config
+
+
+def _build(cls: Any, data: Mapping[str, Any], prefix: str) -> Any:
+    hints = typing.get_type_hints(cls)
+    names = [field.name for field in dataclasses.fields(cls)]
+    values: dict[str, Any] = {}
+    for name, value in data.items():
+        if name not in names:
+            raise UnknownName("setting", prefix + name, [prefix + known for known in names])
+        values[name] = _convert(hints[name], value, prefix + name)
+    return cls(**values)
+
+
+def _convert(hint: Any, value: Any, name: str) -> Any:
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
+        return _build(hint, value, f"{name}.")
+    if origin is Literal and value in arguments:
+        return value
+    if origin is tuple and isinstance(value, list | tuple):
+        return tuple(_convert(arguments[0], item, name) for item in value)
+    if origin is types.UnionType and any(type(value) is option for option in arguments):
+        return value
+    if hint is float and type(value) in (int, float):
+        return float(value)
+    if isinstance(hint, type) and type(value) is hint:
+        return value
+    if origin is collections.abc.Mapping and isinstance(value, Mapping):
+        return dict(value)
+    raise ConfigError(f"{name} must be {_readable(hint)}, got {value!r}")
+
+
+def _readable(hint: Any) -> str:
+    if typing.get_origin(hint) is Literal:
+        return "one of " + ", ".join(repr(option) for option in typing.get_args(hint))
+    return getattr(hint, "__name__", str(hint))

@@ -1,0 +1,170 @@
+"""The training loop, top to bottom: warm-up, then learning from play, evaluated throughout.
+
+A step chooses horizon and tasks, plays the episodes, gives credit, updates, and samples from the
+new weights. The module that samples is the module that learns, so data is on-policy and there is
+nothing to synchronize. Every random number is keyed by the seed and the step: a run that was
+killed goes on from its last checkpoint to the same weights, bit for bit on a CPU with in-line
+workers and as many threads.
+
+Left out: overlap of sampling and learning, and more than one process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import time
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from agentgym_envs.episodes import Episode, write_episodes
+from agentgym_train.algorithms.base import Algorithm
+from agentgym_train.assemble import Parts
+from agentgym_train.config import SupervisedConfig
+from agentgym_train.evaluate import EvalReport, evaluate
+from agentgym_train.loggers.base import Logger
+from agentgym_train.metrics import summarize
+from agentgym_train.rollout.collector import group_jobs, stable_seed
+from agentgym_train.runs import Interrupted, InterruptRequest, Progress
+
+
+def train(parts: Parts, progress: Progress, logger: Logger, interrupt: InterruptRequest) -> None:
+    """Run all steps that are left, and the evaluations before, during and after.
+
+    Args:
+        parts: everything the run is made of, at the state of `progress`.
+        progress: how far the run is; kept up to date.
+        logger: gets the numbers of every step.
+        interrupt: asked between pieces of work; on a request a checkpoint is written.
+
+    Raises:
+        Interrupted: there was a request; the checkpoint is whole.
+    """
+    config, warmup = parts.config, parts.config.warmup.steps
+    total = warmup + config.run.steps
+    try:
+        while progress.step < total:
+            clock = _Clock()
+            step = progress.step
+            phase = "warmup" if step < warmup else config.run.algorithm
+            parts.enter_phase(phase)
+            values: dict[str, float] = {}
+            if step == warmup and "before" not in progress.reports:
+                with clock("time/eval"):
+                    progress.reports["before"] = _evaluate(parts, "test", interrupt).to_json()
+            if step >= warmup and config.eval.every and (step - warmup) % config.eval.every == 0:
+                with clock("time/eval"):
+                    values |= _evaluate(parts, "dev", interrupt).metrics()
+            if phase == "warmup":
+                values |= _clone(parts, config.warmup, step, clock)
+            elif phase == "sft":
+                values |= _clone(parts, config.sft, step, clock)
+            else:
+                values |= _play_and_learn(parts, step - warmup, clock, interrupt)
+            progress.step += 1
+            with clock("time/save"):
+                if progress.step % config.run.checkpoint_every == 0 or progress.step == total:
+                    parts.save(progress)
+            progress.seconds += clock.total
+            logger.log(step, phase, values | clock.metrics(values))
+        _finish(parts, progress, logger, interrupt)
+    except Interrupted:
+        parts.save(progress)
+        raise
+
+
+def _play_and_learn(
+    parts: Parts, step: int, clock: _Clock, interrupt: InterruptRequest
+) -> dict[str, float]:
+    """One reinforcement learning step; `step` counts from the end of the warm-up."""
+    config = parts.config
+    horizon = parts.horizon.horizon(step)
+    tasks = parts.order.step(step)
+    size = config.batch.group_size
+    jobs = list(group_jobs(tasks, group_size=size, horizon=horizon, seed=config.run.seed))
+    with clock("time/rollout"):
+        episodes = parts.collector.collect(jobs, purpose=f"train/{step}", interrupt=interrupt)
+    groups = [episodes[start : start + size] for start in range(0, len(episodes), size)]
+    with clock("time/update"):
+        metrics = _update(parts, groups, step)
+    if config.run.save_episodes_every and step % config.run.save_episodes_every == 0:
+        with clock("time/save"):
+            write_episodes(parts.folder.episodes(step), episodes)
+    return summarize(episodes, size) | metrics
+
+
+def _clone(parts: Parts, phase: SupervisedConfig, step: int, clock: _Clock) -> dict[str, float]:
+    """One supervised step on demonstrations."""
+    demonstrations = parts.demonstrations(phase.demonstrations)
+    seed = stable_seed(parts.config.run.seed, "demonstrations", step)
+    rng = np.random.default_rng(seed)
+    chosen = rng.choice(len(demonstrations), size=phase.episodes_per_step, replace=False)
+    with clock("time/update"):
+        return _update(parts, [[demonstrations[int(index)]] for index in chosen], step)
+
+
+def _update(parts: Parts, groups: Sequence[Sequence[Episode]], step: int) -> dict[str, float]:
+    """Give credit, change the weights, and sample from them from now on."""
+    algorithm: Algorithm = parts.algorithm
+    samples = algorithm.assign(groups, step)
+    metrics = parts.learner.update(
+        samples, algorithm, step, temperature=parts.config.sampling.temperature
+    )
+    parts.engine.load_weights(None, parts.learner.weights_version)
+    return metrics
+
+
+def _evaluate(parts: Parts, split: str, interrupt: InterruptRequest) -> EvalReport:
+    tasks = parts.world.test if split == "test" else parts.world.dev
+    return evaluate(parts.collector, tasks, horizon=parts.config.eval.horizon, interrupt=interrupt)
+
+
+def _finish(parts: Parts, progress: Progress, logger: Logger, interrupt: InterruptRequest) -> None:
+    """Evaluate what came out, on both held-out splits."""
+    if "after" in progress.reports:
+        return
+    clock = _Clock()
+    with clock("time/eval"):
+        if "before" not in progress.reports:  # no step came after the warm-up
+            progress.reports["before"] = _evaluate(parts, "test", interrupt).to_json()
+        values = _evaluate(parts, "dev", interrupt).metrics()
+        progress.reports["after"] = _evaluate(parts, "test", interrupt).to_json()
+    progress.seconds += clock.total
+    logger.log(progress.step, "end", values | clock.metrics(values))
+    parts.save(progress)
+
+
+class _Clock:
+    """Seconds of the named parts of one step."""
+
+    def __init__(self) -> None:
+        self._start = time.perf_counter()
+        self._parts: dict[str, float] = {}
+
+    @contextlib.contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._parts[name] = self._parts.get(name, 0.0) + time.perf_counter() - start
+
+    @property
+    def total(self) -> float:
+        """Seconds since the step began."""
+        return time.perf_counter() - self._start
+
+    def metrics(self, values: dict[str, float]) -> dict[str, float]:
+        """The ``time/``, ``speed/`` and ``memory/`` numbers of a step with these `values`."""
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        found = self._parts | {"time/step": self.total, "memory/peak": peak}
+        if (update := self._parts.get("time/update")) and "train/tokens" in values:
+            found["speed/train_tokens"] = values["train/tokens"] / update
+        if (rollout := self._parts.get("time/rollout")) and "rollout/episodes" in values:
+            episodes = values["rollout/episodes"]
+            turns = episodes * values["rollout/turns"]
+            found["speed/sampled_tokens"] = turns * values["rollout/reply_tokens"] / rollout
+            found["speed/rollout_tokens"] = episodes * values["rollout/episode_tokens"] / rollout
+            found["speed/episodes"] = episodes / self.total
+        return found

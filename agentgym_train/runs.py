@@ -1,0 +1,168 @@
+"""The folder of a run, and what a run knows of itself.
+
+::
+
+    runs/first-run/
+      config.toml          the resolved settings
+      metrics.jsonl        one line a step
+      tensorboard/         the same numbers as events
+      episodes/            step-000020.jsonl, readable
+      checkpoints/         step-000120/, each whole
+      result.json          the figures of the finished run
+      report.html          the curves
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import json
+import os
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+from agentgym_train.errors import ConfigError
+
+
+@dataclasses.dataclass
+class Progress:
+    """How far a run has come; part of every checkpoint.
+
+    Attributes:
+        step: steps done, warm-up included; the next step has this number.
+        seconds: time spent so far, over all resumes.
+        reports: evaluation reports, by name: ``before``, ``after``, and ``step-<n>``.
+    """
+
+    step: int = 0
+    seconds: float = 0.0
+    reports: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The progress as JSON values."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Progress:
+        """The progress that `to_json` described."""
+        return cls(**data)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunFolder:
+    """Where the files of one run are."""
+
+    path: Path
+
+    @property
+    def config(self) -> Path:
+        return self.path / "config.toml"
+
+    @property
+    def metrics(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.path / "tensorboard"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def result(self) -> Path:
+        return self.path / "result.json"
+
+    @property
+    def report(self) -> Path:
+        return self.path / "report.html"
+
+    def episodes(self, step: int | str) -> Path:
+        """The file of the episodes of one step or of one evaluation."""
+        name = f"step-{step:06d}" if isinstance(step, int) else step
+        return self.path / "episodes" / f"{name}.jsonl"
+
+    def write_result(self, result: Mapping[str, Any]) -> None:
+        """Write the figures, all or nothing."""
+        temporary = self.result.with_suffix(".tmp")
+        temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        os.replace(temporary, self.result)
+
+
+def new_run_folder(wanted: str, preset: str) -> RunFolder:
+    """Create the folder of a new run.
+
+    Args:
+        wanted: its path, or "" for the first free of ``runs/<preset>``, ``runs/<preset>-2``, ….
+        preset: name of the preset.
+
+    Raises:
+        ConfigError: the folder holds a run already, or cannot be created.
+    """
+    if wanted:
+        path = Path(wanted)
+        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+            raise ConfigError(
+                f"{path} is not an empty folder; go on with its run by "
+                f"'python -m agentgym_train resume {path}' or choose another --run.dir"
+            )
+    else:
+        names = (f"{preset}-{n}" if n > 1 else preset for n in itertools.count(1))
+        path = next(Path("runs") / name for name in names if not (Path("runs") / name).exists())
+    try:
+        for folder in (path, path / "episodes", path / "checkpoints"):
+            folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"cannot create the run folder {path}: {error}") from None
+    return RunFolder(path)
+
+
+def open_run_folder(path: str | Path) -> RunFolder:
+    """The folder of an existing run.
+
+    Raises:
+        ConfigError: there is no run.
+    """
+    folder = RunFolder(Path(path))
+    if not folder.config.is_file():
+        raise ConfigError(f"{path} holds no run: there is no {folder.config.name} in it")
+    return folder
+
+
+class Interrupted(Exception):
+    """The user asked to stop; what is done so far is whole."""
+
+
+class InterruptRequest:
+    """Turns the first Ctrl-C into a request that is honored between two pieces of work.
+
+    Calling it raises `Interrupted` if there was a request; a second Ctrl-C stops at once.
+    """
+
+    def __init__(self) -> None:
+        self.requested = False
+        self._previous: Any = None
+
+    def __call__(self) -> None:
+        if self.requested:
+            raise Interrupted
+
+    def __enter__(self) -> Self:
+        self._previous = {
+            number: signal.signal(number, self._request)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        for number, handler in self._previous.items():
+            signal.signal(number, handler)
+
+    def _request(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True

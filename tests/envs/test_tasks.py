@@ -1,0 +1,161 @@
+import copy
+import json
+import pickle
+
+import pytest
+
+from agentgym_envs.errors import InvalidTask, UnknownName
+from agentgym_envs.tasks import ListSource, Task, TaskSet, check_split, read_task_ids
+
+
+def make_task(number: int, **changes) -> Task:
+    fields = {
+        "family": "toy",
+        "id": f"toy/train/{number}",
+        "split": "train",
+        "goal": f"reach {number}",
+        "category": "odd" if number % 2 else "even",
+        "seed": number,
+        "horizon": 5,
+        "payload": {"numbers": [number]},
+    }
+    return Task(**fields | changes)
+
+
+@pytest.fixture
+def tasks() -> TaskSet:
+    return TaskSet(ListSource([make_task(number) for number in range(10)]))
+
+
+def test_a_task_survives_json_pickling_and_copying():
+    task = make_task(3)
+    assert Task.from_json(json.loads(json.dumps(task.to_json()))) == task
+    assert pickle.loads(pickle.dumps(task)) == task
+    assert copy.deepcopy(task) == task
+    assert hash(pickle.loads(pickle.dumps(task))) == hash(task)
+
+
+def test_a_task_cannot_change():
+    payload = {"numbers": 1}
+    task = make_task(3, payload=payload)
+    with pytest.raises(AttributeError):
+        task.goal = "another"
+    with pytest.raises(TypeError):
+        task.payload["numbers"] = 2
+    payload["numbers"] = 2
+    assert task.payload["numbers"] == 1
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"id": "x"}, r"got keys \['id'\]"),
+        ({**make_task(1).to_json(), "colour": "red"}, "colour"),
+        ({**make_task(1).to_json(), "horizon": 0}, "horizon must be at least 1, got 0"),
+        ({**make_task(1).to_json(), "horizon": "many"}, "not a task"),
+        ([1, 2], "expected a mapping, got list"),
+    ],
+)
+def test_what_is_no_task_is_refused(data, message):
+    with pytest.raises(InvalidTask, match=message):
+        Task.from_json(data)
+
+
+def test_a_set_is_indexed_by_number_slice_and_id(tasks):
+    assert len(tasks) == 10
+    assert tasks[3].seed == 3
+    assert tasks[-1].seed == 9
+    assert tasks["toy/train/4"].seed == 4
+    assert tasks[2:8:3].ids == ("toy/train/2", "toy/train/5")
+    assert tasks.head(2).ids == ("toy/train/0", "toy/train/1")
+    assert [task.seed for task in tasks] == list(range(10))
+    assert "10 tasks" in repr(tasks)
+
+
+def test_membership_is_by_id_or_by_task(tasks):
+    few = tasks.head(3)
+    assert "toy/train/2" in few
+    assert make_task(2) in few
+    assert "toy/train/3" not in few
+    assert make_task(3) not in few
+    assert 2 not in few
+
+
+def test_an_id_outside_a_view_is_unknown_there(tasks):
+    with pytest.raises(UnknownName, match="toy/train/7"):
+        tasks.head(3)["toy/train/7"]
+
+
+def test_an_unknown_id_suggests_near_ones(tasks):
+    with pytest.raises(UnknownName, match="unknown task 'toy/trian/4'; did you mean .*toy/train/4"):
+        tasks["toy/trian/4"]
+
+
+def test_an_index_out_of_range_says_how_many_there_are(tasks):
+    with pytest.raises(IndexError, match="task index 10 is out of range; there are 10"):
+        tasks[10]
+
+
+def test_shuffling_depends_on_the_seed_alone_and_loses_nothing(tasks):
+    assert tasks.shuffle(1).ids == tasks.shuffle(1).ids
+    assert tasks.shuffle(1).ids != tasks.shuffle(2).ids
+    assert sorted(tasks.shuffle(1).ids) == sorted(tasks.ids)
+
+
+def test_filters_keep_the_order(tasks):
+    odd = tasks.filter(lambda task: task.category == "odd")
+    assert [task.seed for task in odd] == [1, 3, 5, 7, 9]
+    assert odd.head(2).ids == ("toy/train/1", "toy/train/3")
+    assert tasks.categories() == {"even": 5, "odd": 5}
+
+
+def test_equal_sets_have_equal_digests(tasks):
+    again = TaskSet(ListSource([make_task(number) for number in range(10)]))
+    assert tasks.digest() == again.digest()
+    assert tasks.digest() != tasks[::-1].digest()
+    changed = TaskSet(ListSource([make_task(n, goal="another") for n in range(10)]))
+    assert changed.digest() != tasks.digest()
+
+
+def test_a_set_makes_no_task_before_it_is_asked():
+    class CountingSource(ListSource):
+        made = 0
+
+        def task(self, row):
+            self.made += 1
+            return super().task(row)
+
+    source = CountingSource([make_task(number) for number in range(10)])
+    view = TaskSet(source).shuffle(0)[2:].head(3)
+    assert source.made == 0
+    assert view[0].family == "toy"
+    assert source.made == 1
+
+
+def test_two_tasks_with_one_id_are_refused():
+    with pytest.raises(InvalidTask, match=r"more than once: \['toy/train/1'\]"):
+        ListSource([make_task(1), make_task(2), make_task(1)])
+
+
+def test_splits_are_named():
+    assert check_split("dev") == "dev"
+    with pytest.raises(UnknownName, match="unknown split 'tset'; did you mean 'test'"):
+        check_split("tset")
+
+
+def test_ids_are_read_from_a_file_without_comments(tmp_path):
+    file = tmp_path / "ids.txt"
+    file.write_text("# mine\n\n toy/train/1 \ntoy/train/2\n", encoding="utf-8")
+    assert read_task_ids(file) == ["toy/train/1", "toy/train/2"]
+
+
+def test_a_file_without_ids_or_no_file_is_refused(tmp_path):
+    empty = tmp_path / "empty.txt"
+    empty.write_text("# nothing\n", encoding="utf-8")
+    with pytest.raises(InvalidTask, match="holds no task id"):
+        read_task_ids(empty)
+    with pytest.raises(InvalidTask, match="cannot read task ids"):
+        read_task_ids(tmp_path / "missing.txt")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    with pytest.raises(InvalidTask, match="cannot read task ids"):
+        read_task_ids(tmp_path / "binary")

@@ -1,0 +1,241 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from agentgym_train import batching
+from agentgym_train.batching import (
+    Sample,
+    collate,
+    micro_batches,
+    sample_from_episode,
+    sampled_logprobs,
+    split_minibatches,
+    token_rewards,
+)
+from agentgym_train.errors import TokenError
+
+
+def sample_of_length(num_tokens: int, *, first_id: int = 1) -> Sample:
+    mask = np.zeros(num_tokens, dtype=bool)
+    mask[-1] = True
+    return Sample(
+        token_ids=np.arange(first_id, first_id + num_tokens, dtype=np.int64),
+        sampled_mask=mask,
+        turn_index=np.zeros(1, dtype=np.int64),
+    )
+
+
+def test_a_sample_holds_all_tokens_and_numbers_for_sampled_ones_only(make_episode):
+    episode = make_episode(
+        [([5, 6], [7], 0.0), ([8], [9, 10], 1.0)], logprobs=[[-0.5], [-0.25, -2.0]]
+    )
+    sample = sample_from_episode(episode)
+    assert sample.token_ids.tolist() == [5, 6, 7, 8, 9, 10]
+    assert sample.sampled_mask.tolist() == [False, False, True, False, True, True]
+    assert sample.old_logprobs.tolist() == [-0.5, -0.25, -2.0]
+    assert sample.turn_index.tolist() == [0, 1, 1]
+    assert (sample.num_tokens, sample.num_sampled) == (6, 3)
+    assert sample.advantages is None
+    assert sample.with_advantages(0.5).advantages.tolist() == [0.5, 0.5, 0.5]
+
+
+def test_the_end_token_added_after_a_cut_turn_is_not_a_sampled_one(make_episode):
+    end_of_turn = 2
+    episode = make_episode([([5], [7, 8], 0.0), ([end_of_turn, 6], [9, end_of_turn], 1.0)])
+    episode.turns[0].finish_reason = "length"
+    sample = sample_from_episode(episode)
+    assert sample.token_ids[sample.sampled_mask].tolist() == [7, 8, 9, end_of_turn]
+
+
+def test_a_teachers_episode_has_no_log_probabilities(make_episode):
+    episode = make_episode([([5], [7], 0.0), ([8], [9], 1.0)])
+    for turn in episode.turns:
+        turn.logprobs = None
+    assert sample_from_episode(episode).old_logprobs is None
+
+
+def broken(change):
+    return pytest.param(change, id=change.__name__)
+
+
+def one_logprob_too_many(episode):
+    episode.turns[1].logprobs.append(-1.0)
+    return "turn 1 has 2 sampled tokens but 3 log-probabilities"
+
+
+def logprob_not_finite(episode):
+    episode.turns[1].logprobs[0] = -math.inf
+    return "turn 1 has a log-probability that is not finite"
+
+
+def logprobs_of_one_turn_missing(episode):
+    episode.turns[1].logprobs = None
+    return "1 of 2 turns have log-probabilities"
+
+
+def no_token_ids(episode):
+    episode.turns[0].sampled_ids = None
+    return "turn 0 has no token ids"
+
+
+def nothing_sampled(episode):
+    for turn in episode.turns:
+        turn.sampled_ids = turn.logprobs = []
+    return "no token was sampled"
+
+
+def no_prompt(episode):
+    episode.turns[0].context_ids = []
+    return "the first token is a sampled one"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        broken(one_logprob_too_many),
+        broken(logprob_not_finite),
+        broken(logprobs_of_one_turn_missing),
+        broken(no_token_ids),
+        broken(nothing_sampled),
+        broken(no_prompt),
+    ],
+)
+def test_a_record_that_contradicts_itself_is_refused(make_episode, change):
+    episode = make_episode([([5], [7], 0.0), ([8], [9, 10], 1.0)], task_id="t/7", member=3)
+    message = change(episode)
+    with pytest.raises(TokenError, match=f"episode of task 't/7', member 3: {message}"):
+        sample_from_episode(episode)
+
+
+def test_advantages_of_another_length_are_refused():
+    with pytest.raises(TokenError, match=r"one number for each of the 1 sampled .* shape \(2,\)"):
+        dataclasses.replace(sample_of_length(3), advantages=np.zeros(2))
+
+
+def test_a_reward_sits_on_the_last_sampled_token_of_its_turn(make_episode):
+    episode = make_episode([([5], [1, 2], 0.25), ([6], [3], 0.5), ([7], [4, 5, 6], 1.0)])
+    assert token_rewards(episode).tolist() == [0.0, 0.25, 0.5, 0.0, 0.0, 1.0]
+
+
+def test_the_reward_of_a_turn_without_sampled_tokens_goes_to_the_most_recent_one(make_episode):
+    episode = make_episode([([5], [], 2.0), ([6], [1, 2], 0.25), ([7], [], 0.5), ([8], [3], 0.0)])
+    assert token_rewards(episode).tolist() == [0.0, 2.75, 0.0]
+
+
+def test_token_rewards_add_up_to_the_return(random_groups):
+    rng = np.random.default_rng(1)
+    for episode in (episode for group in random_groups(20, 4, seed=1) for episode in group):
+        for turn in episode.turns:
+            turn.reward = int(rng.integers(-64, 64)) / 64  # exact in binary, so sums are exact
+        if len(episode.turns) > 1:
+            episode.turns[int(rng.integers(len(episode.turns)))].sampled_ids = []
+        assert token_rewards(episode).sum() == episode.return_
+
+
+def test_a_return_of_zero_gives_rewards_of_zero(make_episode):
+    assert token_rewards(make_episode([([5], [1, 2], 0.0)])).tolist() == [0.0, 0.0]
+
+
+def test_collate_pads_on_the_right_and_joins_the_compressed_numbers(make_episode):
+    short = sample_from_episode(make_episode([([5], [7], 0.0)], logprobs=[[-0.5]]))
+    long = sample_from_episode(
+        make_episode([([1, 2], [3], 0.0), ([4], [6], 0.0)], logprobs=[[-0.25], [-4.0]])
+    )
+    batch = collate([short.with_advantages(1.0), long.with_advantages(-1.0)])
+    assert batch.token_ids[:, :2].tolist() == [[5, 7], [1, 2]]
+    assert batch.token_ids[1].tolist() == [1, 2, 3, 4, 6]
+    assert batch.sampled_mask.tolist() == [
+        [False, True, False, False, False],
+        [False, False, True, False, True],
+    ]
+    assert batch.sequence_index.tolist() == [0, 1, 1]
+    assert batch.turn_index.tolist() == [0, 0, 1]
+    assert batch.old_logprobs.tolist() == [-0.5, -0.25, -4.0]
+    assert batch.advantages.tolist() == [1.0, -1.0, -1.0]
+    assert batch.ref_logprobs is None
+
+
+def test_a_batch_with_some_advantages_missing_is_refused():
+    samples = [sample_of_length(3), sample_of_length(3).with_advantages(0.0)]
+    with pytest.raises(TokenError, match="1 of 2 samples of a batch have advantages"):
+        collate(samples)
+
+
+def test_micro_batches_fill_the_token_budget_longest_first():
+    samples = [sample_of_length(n, first_id=i) for i, n in enumerate([3, 9, 4, 4, 2, 3, 3])]
+    parts = micro_batches(samples, 8)
+    assert [[s.num_tokens for s in part] for part in parts] == [[9], [4, 4], [3, 3], [3, 2]]
+    ids = [int(s.token_ids[0]) for part in parts for s in part]
+    assert ids == [1, 2, 3, 0, 5, 6, 4]  # equal lengths keep their order
+
+
+def test_there_are_no_micro_batches_of_nothing():
+    assert micro_batches([], 8) == []
+
+
+def test_minibatches_hold_every_sample_once_in_an_order_of_the_seed():
+    samples = [sample_of_length(2, first_id=i) for i in range(10)]
+
+    def ids(seed):
+        return [[int(s.token_ids[0]) for s in part] for part in split_minibatches(samples, 4, seed)]
+
+    assert [len(part) for part in ids(0)] == [3, 3, 2, 2]
+    assert sorted(i for part in ids(0) for i in part) == list(range(10))
+    assert ids(0) == ids(0)
+    assert ids(0) != ids(1)
+    assert ids((3, 4)) == ids((3, 4))
+
+
+def test_there_are_as_many_minibatches_as_asked_for_even_if_some_are_empty():
+    assert [len(part) for part in split_minibatches([sample_of_length(2)], 3, 0)] == [1, 0, 0]
+
+
+def score_one_by_one(model, sample: Sample, temperature: float):
+    """Log-probability and entropy of each sampled token by one unpadded pass and plain loops."""
+    logits = model(torch.from_numpy(sample.token_ids)[None]).logits[0].double() / temperature
+    logprobs, entropies = [], []
+    for position in np.flatnonzero(sample.sampled_mask):
+        probabilities = torch.exp(logits[position - 1]) / torch.exp(logits[position - 1]).sum()
+        logprobs.append(float(torch.log(probabilities[sample.token_ids[position]])))
+        entropies.append(float(-sum(p * torch.log(p) for p in probabilities)))
+    return logprobs, entropies
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_sampled_logprobs_equal_those_of_one_sequence_at_a_time(
+    random_groups, tiny_model, temperature
+):
+    model = tiny_model()
+    samples = [sample_from_episode(e) for group in random_groups(2, 3) for e in group]
+    with torch.no_grad():
+        logprobs, entropy = sampled_logprobs(model, collate(samples), temperature)
+        expected = [score_one_by_one(model, sample, temperature) for sample in samples]
+    wanted_logprobs = [value for part, _ in expected for value in part]
+    wanted_entropy = [value for _, part in expected for value in part]
+    assert logprobs.shape == (sum(sample.num_sampled for sample in samples),)
+    np.testing.assert_allclose(logprobs, wanted_logprobs, atol=1e-5)
+    np.testing.assert_allclose(entropy, wanted_entropy, atol=1e-5)
+
+
+def test_chunks_of_logits_change_neither_values_nor_gradients(
+    random_groups, tiny_model, monkeypatch
+):
+    samples = [sample_from_episode(e) for group in random_groups(2, 3) for e in group]
+
+    def values_and_gradient():
+        model = tiny_model(dtype=torch.float64)
+        logprobs, entropy = sampled_logprobs(model, collate(samples))
+        (logprobs.sum() + 0.3 * entropy.sum()).backward()
+        gradient = torch.cat([p.grad.flatten() for p in model.parameters()])
+        return torch.cat([logprobs, entropy]).detach(), gradient
+
+    whole = values_and_gradient()
+    monkeypatch.setattr(batching, "_CHUNK_ELEMENTS", 5 * 29)  # 5 tokens at a time
+    chunked = values_and_gradient()
+    for expected, found in zip(whole, chunked, strict=True):
+        assert torch.linalg.norm(found - expected) <= 1e-12 * torch.linalg.norm(expected)

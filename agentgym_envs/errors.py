@@ -8,6 +8,7 @@
     ├── InvalidRecord (ValueError)   an episode record that cannot be read
     ├── InvalidState (ValueError)    a saved state of another family, version or set of arguments
     ├── Unsupported                  a capability that this family or backend does not have
+    ├── NoPlan                       the oracle found no way from the current state to the goal
     ├── EnvFault (RuntimeError)      the world's infrastructure broke; never a reward
     │   └── WorkerFault              a vector worker died, hung or answered nonsense
     └── CommandError (ValueError)    what a policy wrote cannot be done; becomes an observation
@@ -71,6 +72,10 @@ class InvalidState(AgentGymError, ValueError):
 
 class Unsupported(AgentGymError, NotImplementedError):
     """A capability that this family or backend does not have."""
+
+
+class NoPlan(AgentGymError):
+    """The oracle found no way from the current state to the goal, within its bounds."""
 
 
 class EnvFault(AgentGymError, RuntimeError):

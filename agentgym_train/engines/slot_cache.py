@@ -84,6 +84,7 @@ class SlotCache(Cache):
         **kwargs: Any,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Write a layer's new keys and values, (R, heads, T, head_dim); all up to now."""
+        key_states = key_states.to(value_states.dtype)  # autocast leaves rotated keys in fp32
         if layer_idx == len(self._keys):
             self._keys.append(self._buffer(key_states))
             self._values.append(self._buffer(value_states))

@@ -9,6 +9,8 @@ A new stream that begins like another (the members of a group, or the same instr
 what the two share instead of computing it. Slots are a cache, not a limit: when all are taken and
 nothing runs, the stream that has idled longest loses its slot and is computed again later.
 
+A float32 model on a GPU is sampled from under bf16 autocast, as the learner trains it.
+
 Works with decoder-only transformers models with full attention; a self-test at the start compares
 cached sampling with a plain forward pass and refuses the model if they differ.
 """
@@ -113,6 +115,7 @@ class TorchEngine:
         if device is not None:
             torch.nn.Module.to(model, device)
         self._model = model
+        self._casts = model.device.type == "cuda" and model.dtype == torch.float32
         self._vocab_size: int = model.config.get_text_config().vocab_size
         self._stop_ids = frozenset(stop_ids)
         self._max_streams = max_streams
@@ -154,7 +157,7 @@ class TorchEngine:
     def poll(self) -> list[Completion]:
         if not self._waiting and not self._running:
             return []
-        with _evaluating(self._model), torch.inference_mode():
+        with _evaluating(self._model), self._precision(), torch.inference_mode():
             return self._prefill(self._admit()) + self._decode()
 
     def release(self, stream: int) -> None:
@@ -343,6 +346,12 @@ class TorchEngine:
 
     # --------------------------------------------------------------------------------- checks
 
+    def _precision(self) -> contextlib.AbstractContextManager[object]:
+        """On a GPU the learner casts fp32 weights to bf16 for its forward pass; so does this."""
+        if self._casts:
+            return torch.autocast(self._model.device.type, dtype=torch.bfloat16)
+        return contextlib.nullcontext()
+
     def _break_down(self) -> None:
         """Drop all streams and everything cached, which may hold the same numbers, and raise."""
         self._waiting.clear()
@@ -359,10 +368,12 @@ class TorchEngine:
             return
         name = type(self._model).__name__
         try:
-            gap = self_test.max_logprob_gap(self, self._model)
+            with _evaluating(self._model), self._precision():
+                gap = self_test.max_logprob_gap(self, self._model)
         except (ValueError, TypeError, IndexError) as error:
             raise ModelError(f"{name} cannot run on the torch engine's cache: {error}") from error
-        limit = 1e-3 if self._model.dtype in (torch.float32, torch.float64) else 0.5
+        exact = self._model.dtype in (torch.float32, torch.float64) and not self._casts
+        limit = 1e-3 if exact else 0.5
         if not gap <= limit:
             raise ModelError(
                 f"cached sampling from {name} differs from its plain forward pass by {gap:.1e} "

@@ -132,8 +132,8 @@ class CountingEnv(TextEnv):
 
     def _make_task(self, number: int) -> Task:
         return Task(
-            family="counting",
-            id=f"counting/{self.split}/{number}",
+            family=self.family,
+            id=f"{self.family}/{self.split}/{number}",
             split=self.split,
             goal=f"Make the counter show {number}, then say done.",
             category="small" if number < 8 else "large",

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from test_tasks import make_task
+from toys import make_task
 
 from agentgym_envs.episodes import EndReason, Episode, Turn, read_episodes, write_episodes
 from agentgym_envs.errors import InvalidRecord

@@ -27,7 +27,9 @@ def test_an_unknown_name_suggests_near_ones_whatever_the_case():
 
 
 def test_an_unknown_name_lists_all_of_a_few():
-    with pytest.raises(errors.UnknownName, match="^unknown split 'x'; valid are train, dev, test$"):
+    with pytest.raises(
+        errors.UnknownName, match=r"^unknown split 'x'; valid are train, dev, test$"
+    ):
         raise errors.UnknownName("split", "x", ("train", "dev", "test"))
 
 

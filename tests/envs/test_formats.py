@@ -1,5 +1,5 @@
 import pytest
-from test_grammar import GRAMMAR
+from toys import GRAMMAR
 
 from agentgym_envs.actions import ACTION_FORMATS, action_format
 from agentgym_envs.errors import CommandError, FormatError, UnknownName
@@ -47,7 +47,7 @@ def test_a_bare_command_may_stand_between_blank_lines():
 
 
 def test_two_bare_commands_are_refused():
-    with pytest.raises(FormatError, match="got 2 lines that begin with \"wait\""):
+    with pytest.raises(FormatError, match='got 2 lines that begin with "wait"'):
         command_in("command", "wait\nwait")
 
 

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from test_tasks import make_task
+from toys import make_task
 
 from agentgym_envs.errors import InvalidTask
 from agentgym_envs.manifests import Manifest, SplitSummary, verify

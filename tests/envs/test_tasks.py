@@ -3,23 +3,10 @@ import json
 import pickle
 
 import pytest
+from toys import make_task
 
 from agentgym_envs.errors import InvalidTask, UnknownName
 from agentgym_envs.tasks import ListSource, Task, TaskSet, check_split, read_task_ids
-
-
-def make_task(number: int, **changes) -> Task:
-    fields = {
-        "family": "toy",
-        "id": f"toy/train/{number}",
-        "split": "train",
-        "goal": f"reach {number}",
-        "category": "odd" if number % 2 else "even",
-        "seed": number,
-        "horizon": 5,
-        "payload": {"numbers": [number]},
-    }
-    return Task(**fields | changes)
 
 
 @pytest.fixture
@@ -87,7 +74,7 @@ def test_an_id_outside_a_view_is_unknown_there(tasks):
 
 
 def test_an_unknown_id_suggests_near_ones(tasks):
-    with pytest.raises(UnknownName, match="unknown task 'toy/trian/4'; did you mean .*toy/train/4"):
+    with pytest.raises(UnknownName, match=r"unknown task 'toy/trian/4'; did you mean .*/train/4"):
         tasks["toy/trian/4"]
 
 

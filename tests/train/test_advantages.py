@@ -83,12 +83,21 @@ def test_grpo_may_keep_groups_without_spread_with_zero_advantage(make_episode):
     assert advantages_of(samples) == [0.0, 0.0]
 
 
+def test_a_group_with_an_episode_that_broke_is_dropped_by_default(make_episode):
+    reasons = [EndReason.SUCCESS, EndReason.HORIZON, EndReason.FAULT]
+    broken = group_of(make_episode, [1.0, 0.0, 0.0], reasons=reasons)
+    whole = group_of(make_episode, [1.0, 0.0])
+    assert advantages_of(GRPO().assign([broken, whole], step=0)) == advantages_of(
+        GRPO().assign([whole], step=0)
+    )
+
+
 @pytest.mark.parametrize("reason", ["fault", "context", "budget", "stopped"])
 def test_an_episode_that_broke_or_was_cut_off_changes_no_siblings_advantage(make_episode, reason):
     whole = group_of(make_episode, [1.0, 0.0, 0.0])
     reasons = [EndReason.SUCCESS, EndReason.HORIZON, EndReason(reason), EndReason.FAILURE]
     with_broken = group_of(make_episode, [1.0, 0.0, 100.0, 0.0], reasons=reasons)
-    found = GRPO().assign([with_broken], step=0)
+    found = GRPO(GRPOConfig(drop_group_on_fault=False)).assign([with_broken], step=0)
     assert len(found) == 3
     assert advantages_of(found) == advantages_of(GRPO().assign([whole], step=0))
 
@@ -97,14 +106,16 @@ def test_a_broken_episode_needs_no_token_record(make_episode):
     reasons = [EndReason.SUCCESS, EndReason.HORIZON, EndReason.FAULT]
     group = group_of(make_episode, [1.0, 0.0, 0.0], reasons=reasons)
     group[2].turns.clear()
-    assert len(GRPO().assign([group], step=0)) == 2
+    assert len(GRPO(GRPOConfig(drop_group_on_fault=False)).assign([group], step=0)) == 2
 
 
 def test_end_reasons_can_be_let_in_but_a_fault_never(make_episode):
     reasons = [EndReason.SUCCESS, EndReason.CONTEXT, EndReason.FAULT]
     group = group_of(make_episode, [1.0, 0.0, 0.0], reasons=reasons)
-    assert GRPO().assign([group], step=0) == []  # one episode is left, nothing to compare with
-    assert len(GRPO(GRPOConfig(masked_end_reasons=())).assign([group], step=0)) == 2
+    masking = GRPO(GRPOConfig(drop_group_on_fault=False))
+    assert masking.assign([group], step=0) == []  # one is left, nothing to compare with
+    keeping = GRPO(GRPOConfig(drop_group_on_fault=False, masked_end_reasons=()))
+    assert len(keeping.assign([group], step=0)) == 2
 
 
 def test_a_group_of_one_is_refused(make_episode):

@@ -1,0 +1,155 @@
+"""Checks of text going in: action formats, prompts, and replies meant to do harm."""
+
+from __future__ import annotations
+
+from agentgym_envs.actions import ACTION_FORMATS, action_format
+from agentgym_envs.core import TextEnv
+from agentgym_envs.testing.base import (
+    MakeEnv,
+    Script,
+    conformance_check,
+    has,
+    made,
+    require,
+    require_equal,
+)
+from agentgym_envs.testing.child import play_in_child
+
+MAX_REFUSAL = 5_000
+"""How much longer, in characters, the answer to any reply may be than to an empty one."""
+
+
+def hostile_texts() -> list[str]:
+    """Replies that break careless parsers: long, odd, and made to look like something else."""
+    unicode_texts = [
+        "".join(chr((plane << 16) + 0x61) for plane in range(17)),
+        "\uffff\U0010ffff",
+        "\ud800",
+        "\udfff\ud83d",
+        "\ud83d\ude00",
+        "e" + "\u0301" * 10_000,
+        "\u202e\u200b\u200d\ufeff\u2028\u2029\x85",
+        "\U0001f9d1\u200d\U0001f52c" * 1_000,
+    ]
+    control_texts = [
+        "".join(map(chr, range(32))),
+        "\x7f\x80\x9f",
+        "\x1b[31mred\x1b[0m",
+        "\x00" * 999,
+    ]
+    blank_texts = ["", " ", "\n", "\r\n\t\v\f", "\n" * 100_000, " \n" * 50_000]
+    long_texts = [
+        "x" * 100_000,
+        "word " * 20_000,
+        "next to " * 5_000,
+        "a next to " * 200,
+        "(" * 100_000,
+        "[" * 100_000,
+        '{"a":' * 20_000,
+        "Action:" * 10_000,
+        "Action:\n" * 10_000,
+        "Thought:\n" * 10_000,
+        "\n".join(["line"] * 20_000),
+        "`" * 100_000,
+        '"' * 1_999,
+        "'\"" * 1_000,
+    ]
+    lookalikes = [
+        "{x}",
+        "{0}{1!r:>{width}}",
+        "{",
+        "%s %d %(x)s",
+        "\\",
+        "\\1\\g<0>",
+        "$(reboot)",
+        "__import__('os').abort()",
+        '{"name": "go", "arguments": {"x": NaN}}',
+        "<tool_call>{}</tool_call>",
+        "<|endoftext|>",
+        "None",
+        "-1",
+        "9" * 5_000,
+        "quit",
+        "restart",
+    ]
+    return [*blank_texts, *unicode_texts, *control_texts, *long_texts, *lookalikes]
+
+
+def hostile_replies(env: TextEnv) -> list[str]:
+    """`hostile_texts`, bare, in the place of a command, and glued to real commands."""
+    example = env.grammar.parse(env.grammar.examples[0]).text
+    frame, marker, rest = env.render_command(example).rpartition(example)
+    texts = hostile_texts()
+    replies = list(texts)
+    if marker and (frame or rest):
+        replies += [f"{frame}{text}{rest}" for text in texts]
+    for command in env.grammar.examples:
+        for text in (f"{command} " * 300, f"{command} {'x' * 100_000}", f"{command}\x00"):
+            replies.append(f"{frame}{text}{rest}")
+    return replies
+
+
+@conformance_check
+def check_hostile_text(make: MakeEnv) -> None:
+    """No reply raises, hangs, or plays for free."""
+    with made(make) as env:
+        info_keys = ("state_key",) if has(env, "state_key") else ()
+        task_id = env.tasks[0].id
+        env.reset(options={"task": task_id})
+        replies = hostile_replies(env)
+    with made(make, info_keys=info_keys) as env:
+        # A reply that happens to be a command may end the episode: go on in another one.
+        chunks = [tuple(replies[start : start + 20]) for start in range(0, len(replies), 20)]
+        scripts = [Script(task_id, 0, ("", *chunk), len(chunk) + 2) for chunk in chunks]
+        transcripts = play_in_child(env, scripts).transcripts
+        for script, (first, *entries) in zip(scripts, transcripts, strict=True):
+            before = first[1]
+            longest = len(entries[0][0]) + MAX_REFUSAL
+            for reply, (observation, _, _, _, info) in zip(script.replies, entries, strict=False):
+                what = f"after {reply[:60]!r} ({len(reply)} characters)"
+                require_equal(info["turn"], before["turn"] + 1, f"the turn {what}")
+                require(observation in env.observation_space, f"Not in space {what}.")
+                require(len(observation) <= longest, f"{len(observation)} characters {what}.")
+                if info_keys and not info["action_valid"]:
+                    require_equal(info["state_key"], before["state_key"], f"the state {what}")
+                before = info
+
+
+@conformance_check
+def check_action_formats(make: MakeEnv) -> None:
+    """In every action format, all examples parse and what is rendered parses as the same."""
+    for name in ACTION_FORMATS:
+        with made(make, action_format=name) as env:
+            env.reset()
+            grammar, chosen = env.grammar, action_format(name)
+            require_equal(env.action_format, name, "env.action_format")
+            require(chosen.describe(grammar) in env.instructions, f"{name} is not explained.")
+            for entry in grammar.verbs:
+                for example in entry.examples:
+                    command = grammar.parse(example)
+                    require(command.verb is entry, f"{example!r} is parsed as {command.verb.name}.")
+                    require_equal(grammar.parse(command.text), command, f"{command.text!r} parsed")
+                    require_equal(
+                        env.render_command(example), chosen.render(command), "render_command()"
+                    )
+                    for strict in (False, True):
+                        reply = chosen.render(command, "a thought\nof two lines")
+                        parsed = chosen.parse(reply, grammar, strict=strict)
+                        require_equal(parsed, command, f"{reply!r} parsed, strict={strict}")
+
+
+@conformance_check
+def check_instructions(make: MakeEnv) -> None:
+    """The instructions name every verb; they do not change, and go first where asked to."""
+    with made(make) as env, made(make, instructions_in_observation=True) as told:
+        options = {"task": env.tasks[0].id}
+        observation, _ = env.reset(options=options)
+        instructions = env.instructions
+        words = instructions.casefold()
+        for entry in env.grammar.verbs:
+            literal = entry.forms[0].partition("{")[0].strip().casefold()
+            require(literal in words, f"The instructions do not mention {literal!r}.")
+        told_observation, _ = told.reset(options=options)
+        require_equal(told_observation, f"{instructions}\n\n{observation}", "the first observation")
+        env.step("")
+        require_equal(env.instructions, instructions, "the instructions after a step")

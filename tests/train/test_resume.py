@@ -1,0 +1,146 @@
+"""A run that was killed goes on to the same weights, bit for bit."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from safetensors.torch import load_file
+
+from agentgym_train.commands import evaluate, resume, train
+from agentgym_train.errors import CheckpointError, ConfigError
+from agentgym_train.loggers.jsonl import read_metrics
+from agentgym_train.runs import open_run_folder
+
+DEADLINE_S = 300
+SETTINGS = """
+    --run.steps 6 --run.threads 1 --run.checkpoint-every 2 --run.save-episodes-every 1
+    --env.num-envs 8 --model.hidden-size 32 --model.num-layers 1 --model.num-heads 2
+    --model.vocab-size 300 --warmup.steps 4 --warmup.demonstrations.episodes 40
+    --batch.tasks-per-step 2 --batch.group-size 4 --eval.tasks 6 --eval.every 3
+    --horizon.stages 2 4 --horizon.steps 3 --eval.horizon 4
+""".split()
+TOTAL = 4 + 6
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run that nobody disturbed."""
+    path = tmp_path_factory.mktemp("finished") / "run"
+    figures = train([*SETTINGS, "--run.dir", str(path)])
+    return path, figures
+
+
+def start(*words):
+    command = [sys.executable, "-m", "agentgym_train", *words, "--json"]
+    return subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def stop_after(process, path, step, number):
+    """Send signal `number` once `step` steps are in the log."""
+    end = time.monotonic() + DEADLINE_S
+    while sum(1 for _ in read_metrics(path / "metrics.jsonl")) < step:
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < end, "the run does not come on"
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    return process.returncode, errors
+
+
+def test_a_run_that_is_killed_and_interrupted_ends_with_the_same_weights(finished, tmp_path):
+    path = tmp_path / "run"
+    # In the warm-up, between checkpoints; then right after the phase changed; then by Ctrl-C.
+    code, _ = stop_after(start(*SETTINGS, "--run.dir", str(path)), path, 3, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    code, _ = stop_after(start("resume", str(path)), path, 5, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    code, errors = stop_after(start("resume", str(path)), path, 7, signal.SIGINT)
+    assert code == 130
+    assert f"python -m agentgym_train resume {path}" in errors
+    output, errors = start("resume", str(path)).communicate(timeout=DEADLINE_S)
+    figures = json.loads(output.splitlines()[-1])
+
+    assert weights_of(path) == weights_of(finished[0])
+    for name in ("success_before", "success_after", "success_after_greedy", "n_eval"):
+        assert figures[name] == finished[1][name]
+    logged = [line["step"] for line in read_metrics(path / "metrics.jsonl")]
+    assert logged == list(range(TOTAL + 1))  # every step once, and the end
+    assert comparable(path) == comparable(finished[0])
+
+
+def weights_of(path):
+    folder = path / "checkpoints" / f"step-{TOTAL:06d}" / "model"
+    tensors = load_file(folder / "model.safetensors")
+    return {name: tensor.numpy().tobytes() for name, tensor in tensors.items()}
+
+
+def comparable(path):
+    """The log without what depends on the clock or on the machine."""
+    return [
+        {
+            name: value
+            for name, value in line.items()
+            if not name.startswith(("time/", "speed/", "memory/"))
+        }
+        for line in read_metrics(path / "metrics.jsonl")
+    ]
+
+
+def test_the_horizon_follows_its_stages_from_the_end_of_the_warm_up(finished):
+    lines = read_metrics(finished[0] / "metrics.jsonl")
+    horizons = [line["rollout/horizon"] for line in lines if line["phase"] == "grpo"]
+    assert horizons == [2, 2, 2, 4, 4, 4]
+
+
+def test_a_finished_run_holds_everything_that_the_docs_name(finished):
+    path, figures = finished
+    assert {"success_before", "success_after", "n_eval", "seconds"} <= figures.keys()
+    names = ("config.toml", "metrics.jsonl", "result.json", "report.html", "tensorboard")
+    assert all((path / name).exists() for name in names)
+    assert len(list((path / "episodes").glob("*.jsonl"))) == 6
+    assert len(list((path / "checkpoints").glob("step-*"))) == 2
+    page = (path / "report.html").read_text()
+    assert "held-out success at horizon 4" not in page  # that is in the picture
+    assert page.count("data:image/png;base64") == 2
+
+
+def test_a_finished_checkpoint_is_evaluated_to_the_same_figures(finished):
+    path, figures = finished
+    report = evaluate(str(path), "test", None, None)
+    assert report["success"] == figures["success_after"]
+    assert report["n"] == 6
+    assert evaluate(str(path), "dev", 4, 2)["n"] == 4
+
+
+def test_resuming_a_finished_run_changes_nothing(finished):
+    path, figures = finished
+    before = weights_of(path)
+    again = resume(str(path))
+    assert again["success_after"] == figures["success_after"]
+    assert weights_of(path) == before
+
+
+def test_a_checkpoint_of_other_settings_is_refused(finished, tmp_path):
+    import shutil
+
+    path = tmp_path / "run"
+    shutil.copytree(finished[0], path)
+    config = open_run_folder(path).config
+    config.write_text(config.read_text().replace("learning_rate = 0.0003", "learning_rate = 0.1"))
+    with pytest.raises(CheckpointError, match=r"settings.learner.learning_rate is 0.0003 there"):
+        resume(str(path))
+
+
+def test_resuming_nothing_is_one_clear_line(tmp_path):
+    with pytest.raises(ConfigError, match="holds no run"):
+        resume(str(tmp_path))

@@ -1,0 +1,68 @@
+"""The folder of a run, and stopping it."""
+
+import json
+import os
+import signal
+
+import pytest
+
+from agentgym_train.errors import ConfigError
+from agentgym_train.loggers.jsonl import JsonlLogger, read_metrics
+from agentgym_train.runs import (
+    Interrupted,
+    InterruptRequest,
+    Progress,
+    new_run_folder,
+    open_run_folder,
+)
+
+
+def test_without_a_name_the_first_free_folder_is_taken(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = [str(new_run_folder("", "first-run").path) for _ in range(3)]
+    assert names == ["runs/first-run", "runs/first-run-2", "runs/first-run-3"]
+
+
+def test_a_folder_with_a_run_is_not_written_over(tmp_path):
+    new_run_folder(str(tmp_path / "run"), "first-run")
+    with pytest.raises(ConfigError, match=r"agentgym_train resume .*run"):
+        new_run_folder(str(tmp_path / "run"), "first-run")
+
+
+def test_a_folder_without_a_run_cannot_be_opened(tmp_path):
+    with pytest.raises(ConfigError, match=r"holds no run: there is no config.toml"):
+        open_run_folder(tmp_path)
+
+
+def test_progress_survives_json():
+    progress = Progress(step=7, seconds=1.5, reports={"before": {"success": 0.5}})
+    assert Progress.from_json(json.loads(json.dumps(progress.to_json()))) == progress
+
+
+def test_the_first_ctrl_c_is_a_request_and_the_second_stops_at_once():
+    with InterruptRequest() as interrupt:
+        interrupt()
+        os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(Interrupted):
+            interrupt()
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_resumed_log_holds_every_step_once_and_no_half_line(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    logger = JsonlLogger(path)
+    for step in range(5):
+        logger.log(step, "grpo", {"train/loss": float(step)})
+    logger.close()
+    with open(path, "a") as file:
+        file.write('{"step": 5, "phase"')  # killed in the middle of a line
+    logger = JsonlLogger(path, resume_at=3)
+    logger.log(3, "grpo", {"train/loss": 30.0})
+    logger.close()
+    assert [(line["step"], line["train/loss"]) for line in read_metrics(path)] == [
+        (0, 0.0),
+        (1, 1.0),
+        (2, 2.0),
+        (3, 30.0),
+    ]

@@ -179,7 +179,8 @@ def build_policy(
             num_heads=config.num_heads,
             max_context=config.max_context,
             seed=seed,
-        ).to(device)
+        )
+        torch.nn.Module.to(model, device)  # in place; transformers' own `to` has a wrong signature
     return Policy(model, tokenizer, ChatTemplate(tokenizer))
 
 
@@ -222,6 +223,9 @@ class Parts:
         policy: the model at the state of the run.
     """
 
+    algorithm: Algorithm
+    learner: Learner
+
     def __init__(
         self, config: TrainConfig, folder: RunFolder, world: World, policy: Policy
     ) -> None:
@@ -249,7 +253,7 @@ class Parts:
         name = "sft" if supervised else phase
         settings = None if supervised else self.config.grpo
         seed = stable_seed(self.config.run.seed, phase) % 2**32
-        self.algorithm: Algorithm = algorithm(name, settings, seed=seed)
+        self.algorithm = algorithm(name, settings, seed=seed)
         learner = self.config.learner
         if supervised:
             learner = dataclasses.replace(
@@ -333,8 +337,7 @@ def fingerprint(config: TrainConfig, world: World) -> dict[str, Any]:
 
 
 def start_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]:
-    """A new run at step 0; its settings are written into the folder."""
-    write_config(config, folder.config)
+    """A new run at step 0; its folder is made once everything else has worked."""
     set_threads(config.run.threads)
     world = build_world(config)
     texts = () if config.model.path else world.demonstrations(config.warmup.demonstrations)
@@ -346,6 +349,8 @@ def start_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]:
     )
     parts = Parts(config, folder, world, policy)
     parts.enter_phase("warmup" if config.warmup.steps else config.run.algorithm)
+    folder.create()
+    write_config(config, folder.config)
     return parts, Progress()
 
 

@@ -33,7 +33,7 @@ from agentgym_train.runs import (
     InterruptRequest,
     Progress,
     RunFolder,
-    new_run_folder,
+    choose_run_folder,
     open_run_folder,
 )
 from agentgym_train.viewer.report import write_report
@@ -49,7 +49,7 @@ def train(words: Sequence[str]) -> dict[str, Any]:
         Interrupted: Ctrl-C; says how to go on.
     """
     config = parse_settings(words)
-    folder = new_run_folder(config.run.dir, config.preset)
+    folder = choose_run_folder(config.run.dir, config.preset)
     parts, progress = assemble.start_run(config, folder)
     return _run(parts, progress)
 

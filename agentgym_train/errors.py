@@ -3,7 +3,7 @@
 ::
 
     TrainError
-    ├── ConfigError (ValueError)      settings that cannot work together; says what to change
+    ├── ConfigError                   settings that cannot work together; says what to change
     ├── ModelError (ValueError)       a model folder that cannot be used
     ├── CheckpointError (ValueError)  a checkpoint that is missing, broken or of another run
     ├── ContextError (ValueError)     a prompt that does not fit the model's context
@@ -21,8 +21,11 @@ class TrainError(Exception):
     """The root of all errors raised by `agentgym_train`."""
 
 
-class ConfigError(TrainError, ValueError):
-    """Settings that cannot work together."""
+class ConfigError(TrainError):
+    """Settings that cannot work together.
+
+    No `ValueError`: the parser of the command line would wrap it into a box of its own.
+    """
 
 
 class ModelError(TrainError, ValueError):

@@ -16,7 +16,7 @@ import functools
 import inspect
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -282,6 +282,40 @@ def logits_of(model: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
     """
     logits: torch.Tensor = model.get_output_embeddings()(hidden)
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def copy_weights(model: PreTrainedModel, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
+    """Overwrite parameters and buffers in place.
+
+    Args:
+        model: whose weights change.
+        weights: name and new value of each, in any dtype and on any device.
+
+    Raises:
+        ModelError: a name or shape that the model does not have.
+    """
+    own = model.state_dict()
+    for name, tensor in weights:
+        if name not in own or own[name].shape != tensor.shape:
+            found = list(own[name].shape) if name in own else "no such parameter"
+            raise ModelError(
+                f"weights {name!r} of shape {list(tensor.shape)} do not fit the model: {found}"
+            )
+        with torch.no_grad():
+            own[name].copy_(tensor)
+
+
+@contextlib.contextmanager
+def evaluating(model: torch.nn.Module) -> Iterator[None]:
+    """Eval mode for the time being; afterwards every submodule is in its own mode again."""
+    training = [module for module in model.modules() if module.training] if model.training else []
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 @functools.cache

@@ -81,10 +81,21 @@ class RunFolder:
     def report(self) -> Path:
         return self.path / "report.html"
 
-    def episodes(self, step: int | str) -> Path:
-        """The file of the episodes of one step or of one evaluation."""
-        name = f"step-{step:06d}" if isinstance(step, int) else step
-        return self.path / "episodes" / f"{name}.jsonl"
+    def episodes(self, step: int) -> Path:
+        """The file of the episodes of one step."""
+        return self.path / "episodes" / f"step-{step:06d}.jsonl"
+
+    def create(self) -> None:
+        """Make the folder.
+
+        Raises:
+            ConfigError: it cannot be made.
+        """
+        try:
+            for folder in (self.path, self.path / "episodes", self.checkpoints):
+                folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ConfigError(f"cannot create the run folder {self.path}: {error}") from None
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write the figures, all or nothing."""
@@ -93,15 +104,15 @@ class RunFolder:
         os.replace(temporary, self.result)
 
 
-def new_run_folder(wanted: str, preset: str) -> RunFolder:
-    """Create the folder of a new run.
+def choose_run_folder(wanted: str, preset: str) -> RunFolder:
+    """The folder of a new run, not yet created.
 
     Args:
         wanted: its path, or "" for the first free of ``runs/<preset>``, ``runs/<preset>-2``, ….
         preset: name of the preset.
 
     Raises:
-        ConfigError: the folder holds a run already, or cannot be created.
+        ConfigError: the folder is not empty.
     """
     if wanted:
         path = Path(wanted)
@@ -113,11 +124,6 @@ def new_run_folder(wanted: str, preset: str) -> RunFolder:
     else:
         names = (f"{preset}-{n}" if n > 1 else preset for n in itertools.count(1))
         path = next(Path("runs") / name for name in names if not (Path("runs") / name).exists())
-    try:
-        for folder in (path, path / "episodes", path / "checkpoints"):
-            folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConfigError(f"cannot create the run folder {path}: {error}") from None
     return RunFolder(path)
 
 

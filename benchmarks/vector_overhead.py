@@ -103,7 +103,7 @@ def measure(
 
 def report(figure: str, values: Sequence[float], unit: str) -> None:
     versions = {
-        "agentgym_envs": agentgym_envs.__version__,
+        "agentgym-suite": agentgym_envs.__version__,
         "gymnasium": gymnasium.__version__,
         "numpy": np.__version__,
         "python": platform.python_version(),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import heapq
+import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
@@ -133,17 +134,19 @@ def facing(form: str, accept: Callable[[Glance], bool]) -> Finish:
 def approach(
     mirror: Mirror,
     finish: Finish,
-    estimate: Callable[[int], int],
     *,
     forms: Collection[str],
+    estimate: Callable[[int], int] = lambda cell: 0,
+    max_cost: int = sys.maxsize,
 ) -> list[Step] | None:
     """The commands from where the agent is up to and including what `finish` gives.
 
     Args:
         mirror: the grid and the agent.
         finish: what to do, and from where it can be done.
-        estimate: about how many primitives it is to there from a cell.
         forms: the commands that there are.
+        estimate: about how many primitives it is to there from a cell.
+        max_cost: how far to look, in primitives.
 
     Returns:
         At least one step, or None if no pose will do.
@@ -171,7 +174,7 @@ def approach(
                 steps = [*_back(before, start, pose), step, last]
                 return steps if last != ARRIVED else steps[:-1]
             so_far = cost[pose] + price
-            if so_far < cost.get(following, so_far + 1):
+            if so_far < min(cost.get(following, max_cost), max_cost):
                 cost[following] = so_far
                 before[following] = (pose, step)
                 number += 1

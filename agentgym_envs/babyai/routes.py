@@ -110,20 +110,22 @@ def _price(code: int, carried: int) -> int:
     return _NO_WAY
 
 
-def is_passage(mirror: Mirror, cell: int) -> bool:
-    """Whether a thing dropped on a free cell could cut off a door, a thing or a part of a room.
+def cuts_off(mirror: Mirror, cell: int) -> bool:
+    """Whether a thing dropped on a free cell could cut off a door or a part of a room.
 
-    It cannot if what is beside the cell is connected around it, and each thing beside it can be
-    got at from another side.
+    It cannot if the cells beside it that one can walk on are connected around it.
     """
-    codes, north, east = mirror.codes, -mirror.stride, 1
-    sides = (north, east, -north, -east)
+    north, east = -mirror.stride, 1
     ring = (north, north + east, east, east - north, -north, -north - east, -east, north - east)
-    ways = [codes[cell + step] >> 3 in _WAYS for step in ring]
-    if sum(ways[k] and not (ways[k - 1] and ways[k - 2]) for k in range(0, 8, 2)) > 1:
-        return True
+    ways = [mirror.codes[cell + step] >> 3 in _WAYS for step in ring]
+    pieces = sum(ways[k] and not (ways[k - 1] and ways[k - 2]) for k in range(0, 8, 2))
+    return pieces > 1
+
+
+def buries(mirror: Mirror, cell: int) -> bool:
+    """Whether a thing next to a free cell can be got at from that cell only."""
     return any(
-        codes[cell + step] >> 3 in MOVABLE
-        and all(BLOCKED[codes[cell + step + more]] for more in sides if more != -step)
-        for step in sides
+        mirror.codes[cell + step] >> 3 in MOVABLE
+        and all(BLOCKED[mirror.codes[cell + step + more]] for more in mirror.headings if more != -step)
+        for step in mirror.headings
     )

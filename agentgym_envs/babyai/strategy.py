@@ -10,7 +10,7 @@ world.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentgym_envs.babyai import actions
@@ -36,7 +36,7 @@ from agentgym_envs.babyai.cells import (
     OPEN_DOOR,
 )
 from agentgym_envs.babyai.mirror import nested_codes
-from agentgym_envs.babyai.routes import Route, is_passage
+from agentgym_envs.babyai.routes import Route, buries, cuts_off
 from agentgym_envs.errors import NoPlan
 
 if TYPE_CHECKING:
@@ -52,6 +52,9 @@ _DROP = actions.drop.forms[0]
 
 _REOPEN, _UNLOCK = 4, 20
 """What it costs to close and open a door again, and to fetch a key, in primitives."""
+
+_NEAR = 24
+"""How far something is carried to put it down in a good place rather than a bearable one."""
 
 _SOMETHING = BALL << 3
 
@@ -70,6 +73,7 @@ class Strategy:
     def __init__(self, world: BabyAIWorld, forms: Collection[str]) -> None:
         self._world = world
         self._forms = forms
+        self._ways: set[int] = set()
 
     def next_leg(self) -> list[Step]:
         """The commands up to the next change of the world; at least one.
@@ -77,6 +81,7 @@ class Strategy:
         Raises:
             NoPlan: what the mission needs is gone or cannot be reached.
         """
+        self._ways = set()  # all ways that are looked at for this leg, so as not to block them
         due = list(_due(self._world.minigrid.instrs))
         clause = min(due, key=self._distance) if len(due) > 1 else due[0]
         kind = type(clause).__name__
@@ -150,7 +155,7 @@ class Strategy:
         route = self._route(goals, shut)
         obstacle = route.obstacle()
         if obstacle is None:
-            return self._approach(finish, route) if finish else self._put_down(route.path)
+            return self._approach(finish, route) if finish else self._put_down()
         if self._kind(obstacle) in MOVABLE:
             return self._fetch({obstacle: 0}, shut)
         return self._unlock(obstacle, _GO_IN, shut)
@@ -192,29 +197,35 @@ class Strategy:
                 return self._unlock(cell, _OPEN, shut)
         return []
 
-    def _put_down(self, way: Sequence[int] = ()) -> list[Step]:
-        """Drop what is carried off the way, and where it is in nobody's way if that can be.
-
-        Args:
-            way: the cells that lie ahead of the agent, from where it is.
-        """
-        ahead = way[1:]
+    def _put_down(self) -> list[Step]:
+        """Drop what is carried off all ways, where it does the least harm."""
+        mirror, start = self._world.mirror, self._world.mirror.cell
 
         def is_off_the_way(glance: Glance) -> bool:
-            # What is behind is in the way again for who went back to drop it.
-            return glance.front not in (ahead if glance.cell in ahead else way)
+            # The start is in the way again for who went back to drop something there.
+            return glance.front not in self._ways or (
+                glance.front == start and glance.cell in self._ways
+            )
 
-        mirror = self._world.mirror
-        steps = (
-            self._drop(lambda at: is_off_the_way(at) and not is_passage(mirror, at.front))
+        def is_harmless(glance: Glance) -> bool:
+            return is_kind(glance) and not buries(mirror, glance.front)
+
+        def is_kind(glance: Glance) -> bool:
+            return is_off_the_way(glance) and not cuts_off(mirror, glance.front)
+
+        return self._checked(
+            self._drop(is_harmless, _NEAR)
+            or self._drop(is_kind, _NEAR)
+            or self._drop(is_harmless)
             or self._drop(is_off_the_way)
             or self._drop(lambda at: True)
         )
-        return self._checked(steps)
 
-    def _drop(self, accept: Callable[[Glance], bool]) -> list[Step] | None:
+    def _drop(
+        self, accept: Callable[[Glance], bool], max_cost: int = sys.maxsize
+    ) -> list[Step] | None:
         finish = facing(_DROP, lambda at: at.front_code == EMPTY and accept(at))
-        return approach(self._world.mirror, finish, lambda cell: 0, forms=())
+        return approach(self._world.mirror, finish, forms=(), max_cost=max_cost)
 
     # ----------------------------------------------------------------------------------- helpers
 
@@ -248,10 +259,13 @@ class Strategy:
         route = Route(self._world.mirror, goals, carried, shut)
         if not route.path:
             raise NoPlan("what the mission needs is gone or cannot be reached")
+        self._ways.update(route.path)
         return route
 
     def _approach(self, finish: Finish, route: Route) -> list[Step]:
-        steps = approach(self._world.mirror, finish, route.estimate, forms=self._forms)
+        steps = approach(
+            self._world.mirror, finish, forms=self._forms, estimate=route.estimate
+        )
         return self._checked(steps)
 
     def _checked(self, steps: list[Step] | None) -> list[Step]:

@@ -198,13 +198,14 @@ def check_reset_errors(make: MakeEnv) -> None:
             env.step(JUNK)
         stranger = Task("no such family", "x", "any", "goal", "category", None, 1)
         refusals: list[tuple[dict[Any, Any], type[Exception]]] = [
-            ({"task": len(env.tasks) + 10**9}, InvalidTask),
             ({"task": 1.5}, TypeError),
             ({"task": stranger}, InvalidTask),
             ({"horizon": 0}, ValueError),
             ({"horizon": "ten"}, ValueError),
             ({"tsak": task_id}, UnknownName),
         ]
+        if bare(env).compat is None:  # a compat mode may number tasks as the original does
+            refusals.append(({"task": len(env.tasks) + 10**9}, InvalidTask))
         for options, kind in refusals:
             with must_raise(kind, f"reset(options={options!r:.80})"):
                 env.reset(options=options)
@@ -264,8 +265,10 @@ def check_tasks(make: MakeEnv) -> None:
                 require_equal(Task.from_json(json.loads(json.dumps(task.to_json()))), task, "JSON")
                 require_equal(pickle.loads(pickle.dumps(task)), task, "pickling")
                 by_id = env.reset(seed=0, options={"task": task.id})
-                require_equal(env.reset(seed=0, options={"task": index}), by_id, f"task {index}")
                 require_equal(env.task, task, "env.task")
+                if bare(env).compat is None:  # a compat mode may number tasks as the original does
+                    by_index = env.reset(seed=0, options={"task": index})
+                    require_equal(by_index, by_id, f"task {index}")
 
 
 def _holds(tasks: Container[object], task_id: str) -> bool:

@@ -96,7 +96,7 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
         try:
             self._ask_first_env()
         except BaseException:
-            self._pool.close()
+            self.close()
             raise
         if not callable(env):
             self.spec = vector_spec(
@@ -314,8 +314,9 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
 
     def close_extras(self, **kwargs: Any) -> None:
         """Give up what is pending and close the environments."""
-        self._driver.clear()
-        self._pool.close()
+        if hasattr(self, "_driver"):  # Gymnasium 1.2 also closes what could not be made
+            self._driver.clear()
+            self._pool.close()
 
     # ---------------------------------------------------------------------------------- inside
 

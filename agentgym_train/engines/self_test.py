@@ -1,4 +1,4 @@
-"""Does an engine give the log-probabilities of the model? Two turns against one plain pass."""
+"""Which models an engine can sample from: by their settings, and by a test against themselves."""
 
 from __future__ import annotations
 
@@ -6,13 +6,76 @@ import torch
 from transformers import PreTrainedModel
 
 from agentgym_train.engines.base import Engine, Request
+from agentgym_train.errors import ConfigError, ModelError
 from agentgym_train.model import hidden_states, logits_of
 
 _TURN = 5
 _REPLY = 3
-LENGTH = 2 * (_TURN + _REPLY)
-"""Tokens of context that the test needs."""
 _STREAM = -1
+
+
+def check_architecture(model: PreTrainedModel, max_context: int) -> None:
+    """Refuse a model that does not see all of `max_context` tokens with plain attention.
+
+    Raises:
+        ConfigError: the context exceeds the model's positions.
+        ModelError: an encoder-decoder, windowed, recurrent or otherwise unfit model.
+    """
+    config = model.config.get_text_config()
+    name = type(model).__name__
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions is not None and max_context > positions:
+        raise ConfigError(
+            f"the context of {max_context} tokens exceeds the {positions} positions of {name}; "
+            "lower it, or take a model with a longer context"
+        )
+    if model.config.is_encoder_decoder:
+        raise ModelError(f"{name} is an encoder-decoder model; take a decoder-only one")
+    implementation = config._attn_implementation
+    if implementation not in ("sdpa", "eager"):
+        raise ModelError(
+            f"the torch engine needs the attention 'sdpa' or 'eager', got {implementation!r}; "
+            "load the model with attn_implementation='sdpa'"
+        )
+    kinds = set(getattr(config, "layer_types", None) or ())
+    window = getattr(config, "sliding_window", None)
+    slides = "sliding_attention" in kinds or (
+        not kinds and window is not None and getattr(config, "use_sliding_window", True)
+    )
+    if kinds - {"full_attention", "sliding_attention"} or (
+        slides and (window is None or window < max_context)
+    ):
+        raise ModelError(
+            f"{name} has attention that does not see all tokens (layers {sorted(kinds)}, window "
+            f"{window}); lower the context to the window, or take a model with full attention"
+        )
+
+
+def check_parity(engine: Engine, model: PreTrainedModel, *, exact: bool) -> None:
+    """Refuse a model whose log-probabilities an idle engine does not give.
+
+    Args:
+        engine: samples from `model`; too short a context for two turns is not tested.
+        model: the model.
+        exact: whether the engine computes in the model's own precision.
+
+    Raises:
+        ModelError: the engine fails on the model, or differs from it by more than rounding.
+    """
+    if engine.max_context < 2 * (_TURN + _REPLY):
+        return
+    name = type(model).__name__
+    try:
+        gap = max_logprob_gap(engine, model)
+    except (ValueError, TypeError, IndexError) as error:
+        raise ModelError(f"{name} cannot run on this engine's cache: {error}") from error
+    limit = 1e-3 if exact and model.dtype in (torch.float32, torch.float64) else 0.5
+    if not gap <= limit:
+        raise ModelError(
+            f"sampling from {name} with a cache differs from its plain forward pass by {gap:.1e} "
+            f"nats (up to {limit:.0e} is rounding); its attention is not supported, take a model "
+            "of another architecture"
+        )
 
 
 def max_logprob_gap(engine: Engine, model: PreTrainedModel) -> float:

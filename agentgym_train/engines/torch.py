@@ -20,20 +20,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from agentgym_train.engines import self_test
 from agentgym_train.engines.base import Completion, FinishReason, Request
 from agentgym_train.engines.checks import check_request
 from agentgym_train.engines.sampling import sample, uniforms_of
+from agentgym_train.engines.self_test import check_architecture, check_parity
 from agentgym_train.engines.slot_cache import SlotCache
 from agentgym_train.engines.slot_table import Ints, Place, SlotTable
-from agentgym_train.errors import ConfigError, ModelError, TokenError
-from agentgym_train.model import hidden_states, logits_of
+from agentgym_train.errors import TokenError
+from agentgym_train.model import copy_weights, evaluating, hidden_states, logits_of
 
 _SIMILAR = 16
 """Prompts of up to this many tokens always share a batch."""
@@ -80,6 +80,11 @@ class _Stream:
     place: Place | None = None
     reply: _Reply | None = None
 
+    @property
+    def slot(self) -> int:
+        assert self.place is not None
+        return self.place.slot
+
 
 class TorchEngine:
     """An `Engine` on a transformers model; see the module docstring.
@@ -111,7 +116,7 @@ class TorchEngine:
         device: str | torch.device | None = None,
         prefill_tokens: int = 4096,
     ) -> None:
-        _check_model(model, max_context)
+        check_architecture(model, max_context)
         if device is not None:
             torch.nn.Module.to(model, device)
         self._model = model
@@ -129,7 +134,10 @@ class TorchEngine:
         self._idle: dict[int, _Stream] = {}  # by slot, the longest idle first
         self._table = SlotTable(max_streams, max_context)
         self._cache = SlotCache(max_streams)
-        self._self_test()
+        with evaluating(model), self._precision():
+            check_parity(self, model, exact=not self._casts)
+        self.stats = EngineStats()
+        self._forget()
 
     @property
     def max_context(self) -> int:
@@ -157,7 +165,7 @@ class TorchEngine:
     def poll(self) -> list[Completion]:
         if not self._waiting and not self._running:
             return []
-        with _evaluating(self._model), self._precision(), torch.inference_mode():
+        with evaluating(self._model), self._precision(), torch.inference_mode():
             return self._prefill(self._admit()) + self._decode()
 
     def release(self, stream: int) -> None:
@@ -177,7 +185,7 @@ class TorchEngine:
                 "they are done, or release their streams, before loading weights"
             )
         if weights is not None:
-            _overwrite(self._model, weights)
+            copy_weights(self._model, weights)
         self._version = version
         self._forget()
 
@@ -230,8 +238,8 @@ class TorchEngine:
         return finished
 
     def _prefill_batch(self, streams: list[_Stream]) -> list[Completion]:
-        streams = sorted(streams, key=_slot)
-        slots = np.array([_slot(stream) for stream in streams], np.int64)
+        streams = sorted(streams, key=lambda stream: stream.slot)
+        slots = np.array([stream.slot for stream in streams], np.int64)
         starts = self._table.lengths[slots]
         counts = np.minimum([self._missing(stream) for stream in streams], self._prefill_tokens)
         ids = np.zeros((len(streams), int(counts.max())), np.int64)
@@ -277,7 +285,7 @@ class TorchEngine:
 
     def _missing(self, stream: _Stream) -> int:
         """How many tokens of a stream have no keys and values yet."""
-        return len(stream.ids) - int(self._table.lengths[_slot(stream)])
+        return len(stream.ids) - int(self._table.lengths[stream.slot])
 
     def _copy_shared(self, streams: list[_Stream]) -> None:
         places = [stream.place for stream in streams if stream.place is not None]
@@ -334,10 +342,10 @@ class TorchEngine:
         reply.logprobs.append(logprob)
         stopped = token in self._stop_ids
         if not stopped and len(reply.token_ids) < reply.request.max_tokens:
-            self._running[_slot(stream)] = stream
+            self._running[stream.slot] = stream
             return None
-        self._running.pop(_slot(stream), None)
-        self._idle[_slot(stream)] = stream
+        self._running.pop(stream.slot, None)
+        self._idle[stream.slot] = stream
         stream.reply = None
         reason: FinishReason = "stop" if stopped else "length"
         return Completion(
@@ -361,85 +369,4 @@ class TorchEngine:
         raise TokenError(
             "the model gives logits that are not finite; its weights have diverged: lower the "
             "learning rate, or go back to an earlier checkpoint"
-        )
-
-    def _self_test(self) -> None:
-        if self._max_context < self_test.LENGTH:
-            return
-        name = type(self._model).__name__
-        try:
-            with _evaluating(self._model), self._precision():
-                gap = self_test.max_logprob_gap(self, self._model)
-        except (ValueError, TypeError, IndexError) as error:
-            raise ModelError(f"{name} cannot run on the torch engine's cache: {error}") from error
-        exact = self._model.dtype in (torch.float32, torch.float64) and not self._casts
-        limit = 1e-3 if exact else 0.5
-        if not gap <= limit:
-            raise ModelError(
-                f"cached sampling from {name} differs from its plain forward pass by {gap:.1e} "
-                f"nats (at most {limit:.0e} is rounding); its attention is not supported, take a "
-                "model of another architecture"
-            )
-        self.stats = EngineStats()
-        self._forget()
-
-
-def _slot(stream: _Stream) -> int:
-    assert stream.place is not None
-    return stream.place.slot
-
-
-@contextlib.contextmanager
-def _evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Eval mode for the time being; every submodule gets its own mode back."""
-    training = [module for module in model.modules() if module.training] if model.training else []
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
-
-
-def _overwrite(model: PreTrainedModel, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
-    own = model.state_dict()
-    for name, tensor in weights:
-        if name not in own or own[name].shape != tensor.shape:
-            found = list(own[name].shape) if name in own else "no such parameter"
-            raise ModelError(
-                f"weights {name!r} of shape {list(tensor.shape)} do not fit the model: {found}"
-            )
-        with torch.no_grad():
-            own[name].copy_(tensor)
-
-
-def _check_model(model: PreTrainedModel, max_context: int) -> None:
-    config = model.config.get_text_config()
-    name = type(model).__name__
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions is not None and max_context > positions:
-        raise ConfigError(
-            f"the context of {max_context} tokens exceeds the {positions} positions of {name}; "
-            "lower it, or take a model with a longer context"
-        )
-    if model.config.is_encoder_decoder:
-        raise ModelError(f"{name} is an encoder-decoder model; take a decoder-only one")
-    implementation = config._attn_implementation
-    if implementation not in ("sdpa", "eager"):
-        raise ModelError(
-            f"the torch engine needs the attention 'sdpa' or 'eager', got {implementation!r}; "
-            "load the model with attn_implementation='sdpa'"
-        )
-    kinds = set(getattr(config, "layer_types", None) or ())
-    window = getattr(config, "sliding_window", None)
-    slides = "sliding_attention" in kinds or (
-        not kinds and window is not None and getattr(config, "use_sliding_window", True)
-    )
-    if kinds - {"full_attention", "sliding_attention"} or (
-        slides and (window is None or window < max_context)
-    ):
-        raise ModelError(
-            f"{name} has attention that does not see all tokens (layers {sorted(kinds)}, window "
-            f"{window}); lower the context to the window, or take a model with full attention"
         )

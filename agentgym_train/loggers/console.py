@@ -12,6 +12,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 _ROWS = (
     (("success", "rollout/success", "{:.0%}"), ("entropy", "train/entropy", "{:.3f}")),
@@ -84,7 +85,7 @@ class ConsoleLogger:
         _, name, form = entry
         return form.format(self._latest[name]) if name in self._latest else "–"
 
-    def _time_line(self) -> str:
+    def _time_line(self) -> Text:
         total = sum(self._times.values()) or 1.0
         shares = (
             f"{name.removeprefix('time/')} {t / total:.0%}" for name, t in self._times.items()

@@ -8,6 +8,7 @@ import gymnasium
 import pytest
 
 from agentgym_envs.cli import main
+from agentgym_envs.testing import check_horizon, check_oracle, run_checks
 
 NINE = "counting/train/9"
 
@@ -71,15 +72,13 @@ def test_the_end_of_input_stops_the_game(capsys, monkeypatch):
 
 
 def test_checks_take_a_line_each_and_decide_the_exit_code(capsys, monkeypatch):
-    gymnasium.register("Test/GivesUp-v0", entry_point="broken:GivesUp")
-    few = (lambda make: [], "agentgym_envs.cli.run_checks")
-    from agentgym_envs.testing import check_horizon, check_oracle, run_checks
-
-    monkeypatch.setattr(few[1], lambda make: run_checks(make, (check_horizon, check_oracle)))
+    two = (check_horizon, check_oracle)
+    monkeypatch.setattr("agentgym_envs.cli.run_checks", lambda make: run_checks(make, two))
     assert main(["check", "Test/Counting-v0"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith("ok   check_horizon: The horizon truncates exactly")
     assert lines[-1].startswith("4 of 4 checks passed in ")
+
     monkeypatch.setitem(gymnasium.registry, "Test/GivesUp-v0", broken.spec_of(broken.GivesUp))
     assert main(["check", "Test/GivesUp-v0", "--json"]) == 1
     lines = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""The collector: what is sent to the engine, what is recorded, and what happens when things break."""
+"""The collector: what the engine gets, what is recorded, and what happens when things break."""
 
 import numpy as np
 import pytest
@@ -88,7 +88,9 @@ def test_sampled_tokens_are_kept_and_context_is_the_rest(make_collector, tasks, 
 
 
 def test_the_prompt_of_every_turn_is_the_recorded_prefix(make_collector, tasks):
-    collector = make_collector(lambda turn, _: ["add 1", "add 1", "nonsense", "add 1", "done"][turn])
+    collector = make_collector(
+        lambda turn, _: ["add 1", "add 1", "nonsense", "add 1", "done"][turn]
+    )
     (episode,) = collector.collect([Job(tasks[0], 0, 10, 1)], purpose="test")
     recorded = []
     for request, turn in zip(collector.engine.requests, episode.turns, strict=True):
@@ -102,9 +104,7 @@ def test_a_cut_reply_is_parsed_as_it_stands_and_its_turn_is_closed_unsampled(
     make_collector, tasks, template
 ):
     long_reply = ScriptedReply(template.encode_reply("add 3 and then some more words")[:-1])
-    collector = make_collector(
-        lambda turn, _: long_reply if turn == 0 else "done", max_tokens=4
-    )
+    collector = make_collector(lambda turn, _: long_reply if turn == 0 else "done", max_tokens=4)
     (episode,) = collector.collect([Job(tasks[0], 0, 2, 1)], purpose="test")
     first = episode.turns[0]
     assert first.finish_reason == "length"
@@ -130,7 +130,9 @@ def test_episodes_come_back_in_the_order_of_jobs_whoever_finishes_first(make_col
         (job.task.id, job.member, job.seed) for job in jobs
     ]
     assert [id(e) for e in finished] != [id(e) for e in episodes]
-    assert sorted(collector.engine.released) == sorted({r.stream for r in collector.engine.requests})
+    assert sorted(collector.engine.released) == sorted(
+        {r.stream for r in collector.engine.requests}
+    )
 
 
 def test_random_numbers_are_keyed_by_task_member_and_turn_not_by_arrival(make_collector, tasks):

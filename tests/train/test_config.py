@@ -1,6 +1,7 @@
 """Settings: presets, files, the command line, and what is refused."""
 
 import dataclasses
+import shlex
 
 import pytest
 
@@ -33,8 +34,10 @@ def test_settings_survive_a_dict():
 
 def test_flags_are_laid_over_the_preset():
     config = parse_settings(
-        ["--run.steps", "7", "--env.arguments", '{"levels": "BossLevel"}', "--horizon.stages"]
-        + ["5", "8", "--horizon.steps", "3", "--grpo.permute-rewards"]
+        shlex.split(
+            """--run.steps 7 --env.arguments '{"levels": "BossLevel"}'
+            --horizon.stages 5 8 --horizon.steps 3 --grpo.permute-rewards"""
+        )
     )
     preset = load_preset("first-run")
     assert config.run.steps == 7
@@ -53,12 +56,12 @@ def test_a_file_of_settings_starts_another_run(tmp_path):
 
 
 def test_an_unknown_preset_names_near_ones():
-    with pytest.raises(UnknownName, match="unknown preset 'first_run'.*'first-run'"):
+    with pytest.raises(UnknownName, match=r"unknown preset 'first_run'.*'first-run'"):
         parse_settings(["--preset", "first_run"])
 
 
 def test_an_unknown_setting_names_near_ones():
-    with pytest.raises(UnknownName, match="unknown setting 'run.step'.*'run.steps'"):
+    with pytest.raises(UnknownName, match=r"unknown setting 'run.step'.*'run.steps'"):
         config_from_dict({"run": {"step": 3}})
 
 
@@ -83,5 +86,5 @@ def test_settings_that_cannot_work_are_refused_with_what_to_change(data, message
 
 
 def test_a_missing_file_of_settings_is_one_line(tmp_path):
-    with pytest.raises(ConfigError, match="cannot read the settings in .*nothing.toml"):
+    with pytest.raises(ConfigError, match=r"cannot read the settings in .*nothing.toml"):
         read_config(tmp_path / "nothing.toml")

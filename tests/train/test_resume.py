@@ -2,6 +2,8 @@
 
 import json
 import os
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,13 +18,13 @@ from agentgym_train.loggers.jsonl import read_metrics
 from agentgym_train.runs import open_run_folder
 
 DEADLINE_S = 300
-SETTINGS = """
+SETTINGS = shlex.split("""
     --run.steps 6 --run.threads 1 --run.checkpoint-every 2 --run.save-episodes-every 1
     --env.num-envs 8 --model.hidden-size 32 --model.num-layers 1 --model.num-heads 2
     --model.vocab-size 300 --warmup.steps 4 --warmup.demonstrations.episodes 40
     --batch.tasks-per-step 2 --batch.group-size 4 --eval.tasks 6 --eval.every 3
     --horizon.stages 2 4 --horizon.steps 3 --eval.horizon 4
-""".split()
+""")
 TOTAL = 4 + 6
 
 
@@ -131,8 +133,6 @@ def test_resuming_a_finished_run_changes_nothing(finished):
 
 
 def test_a_checkpoint_of_other_settings_is_refused(finished, tmp_path):
-    import shutil
-
     path = tmp_path / "run"
     shutil.copytree(finished[0], path)
     config = open_run_folder(path).config

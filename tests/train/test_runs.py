@@ -12,21 +12,25 @@ from agentgym_train.runs import (
     Interrupted,
     InterruptRequest,
     Progress,
-    new_run_folder,
+    choose_run_folder,
     open_run_folder,
 )
 
 
 def test_without_a_name_the_first_free_folder_is_taken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    names = [str(new_run_folder("", "first-run").path) for _ in range(3)]
+    names = []
+    for _ in range(3):
+        folder = choose_run_folder("", "first-run")
+        folder.create()
+        names.append(str(folder.path))
     assert names == ["runs/first-run", "runs/first-run-2", "runs/first-run-3"]
 
 
 def test_a_folder_with_a_run_is_not_written_over(tmp_path):
-    new_run_folder(str(tmp_path / "run"), "first-run")
+    choose_run_folder(str(tmp_path / "run"), "first-run").create()
     with pytest.raises(ConfigError, match=r"agentgym_train resume .*run"):
-        new_run_folder(str(tmp_path / "run"), "first-run")
+        choose_run_folder(str(tmp_path / "run"), "first-run")
 
 
 def test_a_folder_without_a_run_cannot_be_opened(tmp_path):

@@ -1,3 +1,4 @@
+import functools
 import random
 import re
 
@@ -5,6 +6,7 @@ import gymnasium
 import pytest
 
 import agentgym_envs  # noqa: F401
+from agentgym_envs import testing
 from agentgym_envs.actions import Grammar
 from agentgym_envs.babyai.cells import (
     CLOSED_DOOR,
@@ -26,7 +28,8 @@ from agentgym_envs.babyai.compat import (
 from agentgym_envs.babyai.compat_scene import START, Scene, Ways
 from agentgym_envs.babyai.levels import AGENTGYM
 from agentgym_envs.babyai.paths import FORWARD, LEFT, PICK_UP, RIGHT, TOGGLE
-from agentgym_envs.errors import InvalidTask
+from agentgym_envs.errors import InvalidTask, NoPlan
+from agentgym_envs.policies import run_episode
 
 EAST, SOUTH, WEST, NORTH = range(4)
 KINDS = {
@@ -549,3 +552,50 @@ def test_transcripts_after_loading_a_state_are_the_same():
     twin = env.unwrapped.clone()
     for action in ("move forward", "check available actions", "turn left", "toggle"):
         assert env.step(action) == twin.step(action)
+
+
+def test_the_oracle_solves_a_task_of_each_level_in_the_actions_that_are_listed():
+    env = make()
+    for index in range(40):
+        episode = run_episode(env, task=index)
+        assert episode.success, episode.task.id
+        listed = [parts(text)[1] for text in [episode.first_observation, *observations(episode)]]
+        for turn, actions in zip(episode.turns, listed, strict=False):
+            assert turn.reply in actions
+
+
+def observations(episode):
+    return [turn.observation for turn in episode.turns]
+
+
+def test_certified_tasks_are_solved_within_their_horizon():
+    env = make(levels="redball", split="test")
+    for task in env.unwrapped.tasks.shuffle(0).head(60):
+        assert run_episode(env, task=task).success
+
+
+def test_the_oracle_changes_nothing_and_goes_on_from_any_state():
+    env = make(horizon=500)
+    for index in (21, 31, 38):
+        env.reset(options={"task": index})
+        oracle = env.unwrapped.oracle()
+        for action in ("turn left", "move forward", "turn left", "check available actions"):
+            before = env.unwrapped.world.to_json()
+            assert env.unwrapped.render_command(oracle.reply("", {}))
+            assert env.unwrapped.world.to_json() == before
+            env.step(action)
+        info = {"end_reason": ""}
+        while not info["end_reason"]:
+            *_, info = env.step(oracle.reply("", {}))
+        assert info["success"]
+        with pytest.raises(NoPlan, match="over"):
+            oracle.reply("", {})
+
+
+def test_it_conforms():
+    slow = (testing.check_processes, testing.check_silence, testing.check_stock_vector)
+    checks = [check for check in testing.CHECKS if check not in slow]
+    arguments = {"compat": "agentgym", "levels": "redball", "action_format": "react"}
+    testing.check_text_env(
+        functools.partial(gymnasium.make, "AgentGym/BabyAI-v0", **arguments), checks
+    )

@@ -1,0 +1,85 @@
+"""The command line as a user sees it: figures on standard output, one clear line for a mistake."""
+
+import json
+import shlex
+
+import pytest
+
+from agentgym_train.cli import main
+
+TINY = shlex.split("""
+    --run.steps 1 --run.threads 1 --env.num-envs 4 --model.hidden-size 16 --model.num-layers 1
+    --model.num-heads 2 --model.vocab-size 280 --warmup.steps 1 --warmup.demonstrations.episodes 4
+    --warmup.episodes-per-step 4 --batch.tasks-per-step 2 --batch.group-size 2 --eval.tasks 3
+    --eval.every 0 --horizon.stages 2 --horizon.steps 1 --eval.horizon 2
+""")
+
+
+def test_the_last_line_of_json_is_the_figures_and_nothing_else_is_on_standard_output(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert main([*TINY, "--json"]) == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    figures = json.loads(line)
+    assert {"success_before", "success_after", "n_eval", "seconds"} <= figures.keys()
+    assert figures["n_eval"] == 3
+    assert figures["run"] == "runs/first-run"
+    assert main(["eval", "runs/first-run", "--split", "dev", "--tasks", "2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 2
+    assert main(["report", "runs/first-run", "--beside", "runs/first-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"report": "runs/first-run/report.html"}
+    assert main(["presets", "--json"]) == 0
+    assert "first-run" in json.loads(capsys.readouterr().out)["presets"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["trian"], "unknown command 'trian'; did you mean 'train'?"),
+        (["--preset", "first"], "unknown preset 'first'; did you mean 'first-run'?"),
+        (["resume", "nowhere"], "nowhere holds no run"),
+        (["report", "nowhere"], "nowhere holds no run"),
+        (["--batch.group-size", "1"], "set batch.group_size to 2 or more"),
+        (["--env.id", "AgentGym/BabyAy-v0"], "BabyAy"),
+        (
+            ["--env.arguments", '{"levels": "GoToRedBal"}'],
+            "unknown level 'GoToRedBal'; did you mean 'GoToRedBall'",
+        ),
+        (["--model.path", "nowhere/at/all"], "no model folder 'nowhere/at/all'"),
+        (["--model.max-context", "16", "--warmup.steps", "0"], "does not fit the context of 16"),
+        (["--eval.tasks", "100000"], "split holds"),
+        (["--batch.tasks-per-step", "100000"], "wants 100000 different tasks"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(words, message, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    settings = TINY if words[0].startswith("--") else []
+    assert main([*settings, *words]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    last = captured.err.splitlines()[-1]
+    assert last.startswith("error: ")
+    assert message in last
+    assert not (tmp_path / "runs").exists() or "context" in message  # nothing is left behind
+
+
+def test_a_model_folder_without_a_chat_template_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([*TINY, "--run.steps", "0"]) == 0
+    capsys.readouterr()
+    folder = next((tmp_path / "runs/first-run/checkpoints").glob("step-*")) / "model"
+    (folder / "chat_template.jinja").unlink()
+    assert main([*TINY, "--model.path", str(folder)]) == 2
+    assert "has no chat template" in capsys.readouterr().err.splitlines()[-1]
+    (folder / "tokenizer.json").unlink()
+    assert main([*TINY, "--model.path", str(folder)]) == 2
+    assert "no tokenizer.json in" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_finished_model_can_be_trained_on(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main([*TINY]) == 0
+    folder = next((tmp_path / "runs/first-run/checkpoints").glob("step-*")) / "model"
+    assert main([*TINY, "--model.path", str(folder), "--warmup.steps", "0"]) == 0
+    assert (tmp_path / "runs/first-run-2/result.json").exists()

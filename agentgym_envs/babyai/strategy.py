@@ -73,7 +73,7 @@ class Strategy:
     def __init__(self, world: BabyAIWorld, forms: Collection[str]) -> None:
         self._world = world
         self._forms = forms
-        self._ways: set[int] = set()
+        self._ways: list[tuple[int, ...]] = []
 
     def next_leg(self) -> list[Step]:
         """The commands up to the next change of the world; at least one.
@@ -81,14 +81,14 @@ class Strategy:
         Raises:
             NoPlan: what the mission needs is gone or cannot be reached.
         """
-        self._ways = set()  # all ways that are looked at for this leg, so as not to block them
+        self._ways = []  # all ways that are looked at for this leg, so as not to block them
         due = list(_due(self._world.minigrid.instrs))
         clause = min(due, key=self._distance) if len(due) > 1 else due[0]
         kind = type(clause).__name__
         if kind == "GoToInstr":
             return self._go_to(clause.desc.obj_set)
         if kind == "PickupInstr":
-            return self._fetch(self._cells_of(clause.desc.obj_set))
+            return self._pick_up(clause.desc.obj_set, clause.strict)
         if kind == "OpenInstr":
             return self._open(clause.desc.obj_set)
         if kind == "PutNextInstr":
@@ -112,13 +112,26 @@ class Strategy:
             return self._checked(self._drop(lambda at: True))  # and look at it
         return self._reach(cells, self._do(_GO_TO, cells))
 
+    def _pick_up(self, things: Collection[Any], is_strict: bool) -> list[Step]:
+        goals = self._cells_of(things)
+        if not goals and self._held in things:
+            return self._put_down()  # only picking it up counts
+        others = [cell for cell in self._world.mirror.thing_at if self._kind(cell) in MOVABLE]
+        return self._fetch(goals, frozenset(others) if is_strict else frozenset())
+
     def _open(self, doors: Collection[Any]) -> list[Step]:
         extra = {OPEN_DOOR: _REOPEN, CLOSED_DOOR: 0, LOCKED_DOOR: _UNLOCK}
         goals = {cell: extra[self._kind(cell)] for cell in self._cells_of(doors)}
-        door = self._route(goals).path[-1]
-        if self._kind(door) == OPEN_DOOR:  # only opening it counts
-            return self._reach({door: 0}, self._do(_CLOSE, [door]))
-        return self._unlock(door, _OPEN)
+        while True:
+            door = self._route(goals).path[-1]
+            if self._kind(door) == OPEN_DOOR:  # only opening it counts
+                return self._reach({door: 0}, self._do(_CLOSE, [door]))
+            try:
+                return self._unlock(door, _OPEN)
+            except NoPlan:
+                if len(goals) == 1:
+                    raise
+                del goals[door]
 
     def _put_next(self, things: Collection[Any], fixed: Collection[Any]) -> list[Step]:
         targets = self._cells_of(fixed)
@@ -158,7 +171,10 @@ class Strategy:
             return self._approach(finish, route) if finish else self._put_down()
         if self._kind(obstacle) in MOVABLE:
             return self._fetch({obstacle: 0}, shut)
-        return self._unlock(obstacle, _GO_IN, shut)
+        try:
+            return self._unlock(obstacle, _GO_IN, shut)
+        except NoPlan:  # its key is out of reach, but there may be a way round
+            return self._reach(goals, finish, shut | {obstacle})
 
     def _unlock(
         self, door: int, command: tuple[str, str], shut: frozenset[int] = frozenset()
@@ -202,10 +218,10 @@ class Strategy:
         mirror, start = self._world.mirror, self._world.mirror.cell
 
         def is_off_the_way(glance: Glance) -> bool:
-            # The start is in the way again for who went back to drop something there.
-            return glance.front not in self._ways or (
-                glance.front == start and glance.cell in self._ways
-            )
+            # All ways begin where the agent is now, which is free for use if all have gone on.
+            if glance.front == start:
+                return all(glance.cell in way for way in self._ways)
+            return not any(glance.front in way for way in self._ways)
 
         def is_harmless(glance: Glance) -> bool:
             return is_kind(glance) and not buries(mirror, glance.front)
@@ -257,9 +273,11 @@ class Strategy:
         if carried is None:
             carried = self._world.carried
         route = Route(self._world.mirror, goals, carried, shut)
+        if not goals:
+            raise NoPlan("what the mission needs is gone")
         if not route.path:
-            raise NoPlan("what the mission needs is gone or cannot be reached")
-        self._ways.update(route.path)
+            raise NoPlan("what the mission needs cannot be reached")
+        self._ways.append(route.path)
         return route
 
     def _approach(self, finish: Finish, route: Route) -> list[Step]:

@@ -56,15 +56,16 @@ from agentgym_envs.testing.suite import (
     wrapped,
 )
 from agentgym_envs.testing.text import (
+    HOSTILE_TEXTS,
     check_action_formats,
     check_hostile_text,
     check_instructions,
-    hostile_texts,
 )
 from agentgym_envs.testing.vectors import check_stock_vector, check_text_vector
 
 __all__ = [
     "CHECKS",
+    "HOSTILE_TEXTS",
     "Check",
     "CheckResult",
     "ConformanceError",
@@ -100,7 +101,6 @@ __all__ = [
     "check_text_env",
     "check_text_vector",
     "check_threads",
-    "hostile_texts",
     "run_checks",
     "wrapped",
 ]

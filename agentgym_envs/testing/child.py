@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from agentgym_envs.core import TextEnv
@@ -58,17 +58,7 @@ def play_in_child(
         job_path, result_path = Path(folder, "job.json"), Path(folder, "result.jsonl")
         job_path.write_text(json.dumps(job), encoding="utf-8")
         try:
-            done = subprocess.run(
-                [sys.executable, "-m", f"{__package__}.replay", str(job_path), str(result_path)],
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                encoding="utf-8",
-                errors="replace",
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
+            done = _run_replay(job_path, result_path, environment)
         except subprocess.TimeoutExpired:
             raise ConformanceError(
                 f"Another process hung for {_TIMEOUT_S} s at {_next_reply(scripts, result_path)}."
@@ -79,6 +69,22 @@ def play_in_child(
                 f"at {_next_reply(scripts, result_path)}:\n{done.stdout[-2000:]}"
             )
         return ChildRun(_read(result_path, len(scripts)), done.stdout)
+
+
+def _run_replay(
+    job_path: Path, result_path: Path, environment: Mapping[str, str]
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", f"{__package__}.replay", str(job_path), str(result_path)],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="replace",
+        timeout=_TIMEOUT_S,
+        check=False,
+    )
 
 
 def _read(result_path: Path, num_scripts: int) -> list[Transcript]:

@@ -19,70 +19,63 @@ MAX_REFUSAL = 5_000
 """How much longer, in characters, the answer to any reply may be than to an empty one."""
 
 
-def hostile_texts() -> list[str]:
-    """Replies that break careless parsers: long, odd, and made to look like something else."""
-    unicode_texts = [
-        "".join(chr((plane << 16) + 0x61) for plane in range(17)),
-        "\uffff\U0010ffff",
-        "\ud800",
-        "\udfff\ud83d",
-        "\ud83d\ude00",
-        "e" + "\u0301" * 10_000,
-        "\u202e\u200b\u200d\ufeff\u2028\u2029\x85",
-        "\U0001f9d1\u200d\U0001f52c" * 1_000,
-    ]
-    control_texts = [
-        "".join(map(chr, range(32))),
-        "\x7f\x80\x9f",
-        "\x1b[31mred\x1b[0m",
-        "\x00" * 999,
-    ]
-    blank_texts = ["", " ", "\n", "\r\n\t\v\f", "\n" * 100_000, " \n" * 50_000]
-    long_texts = [
-        "x" * 100_000,
-        "word " * 20_000,
-        "next to " * 5_000,
-        "a next to " * 200,
-        "(" * 100_000,
-        "[" * 100_000,
-        '{"a":' * 20_000,
-        "Action:" * 10_000,
-        "Action:\n" * 10_000,
-        "Thought:\n" * 10_000,
-        "\n".join(["line"] * 20_000),
-        "`" * 100_000,
-        '"' * 1_999,
-        "'\"" * 1_000,
-    ]
-    lookalikes = [
-        "{x}",
-        "{0}{1!r:>{width}}",
-        "{",
-        "%s %d %(x)s",
-        "\\",
-        "\\1\\g<0>",
-        "$(reboot)",
-        "__import__('os').abort()",
-        '{"name": "go", "arguments": {"x": NaN}}',
-        "<tool_call>{}</tool_call>",
-        "<|endoftext|>",
-        "None",
-        "-1",
-        "9" * 5_000,
-        "quit",
-        "restart",
-    ]
-    return [*blank_texts, *unicode_texts, *control_texts, *long_texts, *lookalikes]
+_BLANK = ("", " ", "\n", "\r\n\t\v\f", "\n" * 100_000, " \n" * 50_000)
+_CONTROL = ("".join(map(chr, range(32))), "\x7f\x80\x9f", "\x1b[31mred\x1b[0m", "\x00" * 999)
+_UNICODE = (
+    "".join(chr((plane << 16) + 0x61) for plane in range(17)),
+    "\uffff\U0010ffff",
+    "\ud800",
+    "\udfff\ud83d",
+    "\ud83d\ude00",
+    "e" + "\u0301" * 10_000,
+    "\u202e\u200b\u200d\ufeff\u2028\u2029\x85",
+    "\U0001f9d1\u200d\U0001f52c" * 1_000,
+)
+_LONG = (
+    "x" * 100_000,
+    "word " * 20_000,
+    "next to " * 5_000,
+    "a next to " * 200,
+    "(" * 100_000,
+    "[" * 100_000,
+    '{"a":' * 20_000,
+    "Action:" * 10_000,
+    "Action:\n" * 10_000,
+    "Thought:\n" * 10_000,
+    "\n".join(["line"] * 20_000),
+    "`" * 100_000,
+    '"' * 1_999,
+    "'\"" * 1_000,
+)
+_LOOKALIKES = (
+    "{x}",
+    "{0}{1!r:>{width}}",
+    "{",
+    "%s %d %(x)s",
+    "\\",
+    "\\1\\g<0>",
+    "$(reboot)",
+    "__import__('os').abort()",
+    '{"name": "go", "arguments": {"x": NaN}}',
+    "<tool_call>{}</tool_call>",
+    "<|endoftext|>",
+    "None",
+    "-1",
+    "9" * 5_000,
+    "quit",
+    "restart",
+)
+HOSTILE_TEXTS = (*_BLANK, *_CONTROL, *_UNICODE, *_LONG, *_LOOKALIKES)
+"""Replies that break careless parsers: long, odd, and made to look like something else."""
 
 
 def hostile_replies(env: TextEnv) -> list[str]:
-    """`hostile_texts`, bare, in the place of a command, and glued to real commands."""
+    """`HOSTILE_TEXTS`, bare, in the place of a command, and glued to real commands."""
     example = env.grammar.parse(env.grammar.examples[0]).text
     frame, marker, rest = env.render_command(example).rpartition(example)
-    texts = hostile_texts()
-    replies = list(texts)
+    replies = list(HOSTILE_TEXTS)
     if marker and (frame or rest):
-        replies += [f"{frame}{text}{rest}" for text in texts]
+        replies += [f"{frame}{text}{rest}" for text in HOSTILE_TEXTS]
     for command in env.grammar.examples:
         for text in (f"{command} " * 300, f"{command} {'x' * 100_000}", f"{command}\x00"):
             replies.append(f"{frame}{text}{rest}")

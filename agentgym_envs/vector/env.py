@@ -273,20 +273,23 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
     @property
     def envs(self) -> tuple[gymnasium.Env[str, str], ...]:
         """The environments; only in-line workers hand them out."""
-        if not hasattr(self._pool, "envs"):
+        pool: Any = self._pool
+        if not hasattr(type(pool), "envs"):
             raise AttributeError(
-                f"{type(self._pool).__name__} keep their environments to themselves; "
+                f"{type(pool).__name__} keep their environments to themselves; "
                 "use call(), get_attr() or set_attr()"
             )
-        envs: tuple[gymnasium.Env[str, str], ...] = self._pool.envs
-        return envs
+        return tuple(pool.envs)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call the method `name` of every environment, or read the attribute; wrappers included.
 
         Raises:
+            ValueError: `name` is one of those that this class has to know about.
             Exception: what the first environment in trouble raised.
         """
+        if name in ("reset", "step", "close"):
+            raise ValueError(f"call({name!r}) would go unnoticed; use {name}() itself")
         self._require_idle(name)
         return self._driver.call_each(name, [args] * self.num_envs, kwargs)
 

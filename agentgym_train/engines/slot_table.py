@@ -2,7 +2,7 @@
 
 A slot keeps what it holds after its stream has gone, until another stream takes it. So a new
 stream finds its longest known beginning among all slots: its group's first prompt, the
-instructions of an episode that has ended, or nothing.
+instructions of another episode, or nothing.
 """
 
 from __future__ import annotations

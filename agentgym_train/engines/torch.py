@@ -3,7 +3,9 @@
 A stream keeps its slot in the cache for as long as its episode lives, so a turn costs the tokens
 that are new in it. One `poll` admits what waits, computes all pending prompts in batches of
 similar length, and takes one decoding step with every running reply; new requests join at the
-next `poll`. What happens depends on the order of calls alone, never on a clock.
+next `poll`. What happens depends on the order of calls alone, never on a clock, and an engine
+without streams is like a new one: a run that resumes between two batches of episodes samples
+exactly what it would have sampled without the break.
 
 A new stream that begins like another (the members of a group, or the same instructions) copies
 what the two share instead of computing it. Slots are a cache, not a limit: when all are taken and
@@ -175,6 +177,8 @@ class TorchEngine:
         with contextlib.suppress(ValueError):
             self._waiting.remove(released)
         self._vacate(released)
+        if not self._streams:
+            self._forget()
 
     def load_weights(
         self, weights: Iterable[tuple[str, torch.Tensor]] | None, version: int

@@ -90,7 +90,7 @@ class ConsoleLogger:
         shares = (
             f"{name.removeprefix('time/')} {t / total:.0%}" for name, t in self._times.items()
         )
-        return "time: " + ", ".join(shares)
+        return Text("time: " + ", ".join(shares))
 
     def _line(self, step: int, phase: str) -> str:
         entries = [entry for row in _ROWS for entry in row if entry[1] in self._latest]

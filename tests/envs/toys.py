@@ -1,4 +1,6 @@
-"""Small things that several test files need: tasks and a grammar of a family that does nothing."""
+"""Small things that several test files need."""
+
+import numpy as np
 
 from agentgym_envs.actions import Grammar, verb
 from agentgym_envs.tasks import Task
@@ -59,3 +61,35 @@ def wait(world):
 
 
 GRAMMAR = Grammar([go_to, go_to_room, put, wait])
+
+
+def receive(env, count):
+    """`count` results by index."""
+    results = {}
+    while len(results) < count:
+        fresh = env.recv(timeout=10)
+        assert fresh, "nothing came in ten seconds"
+        results |= dict(fresh)
+    return results
+
+
+def assert_same(ours, stock):
+    """Equal in value and kind, but for our key ``fault``."""
+    *our_arrays, our_infos = ours
+    *stock_arrays, stock_infos = stock
+    for mine, other in zip(our_arrays, stock_arrays, strict=True):
+        assert type(mine) is type(other)
+        np.testing.assert_array_equal(mine, other)
+        assert getattr(mine, "dtype", None) == getattr(other, "dtype", None)
+    assert not any(our_infos["fault"])
+    assert_same_infos(our_infos, stock_infos)
+
+
+def assert_same_infos(ours, stock):
+    assert set(ours) - {"fault", "_fault"} == set(stock)
+    for key, expected in stock.items():
+        if isinstance(expected, dict):
+            assert_same_infos(ours[key], expected)
+        else:
+            assert ours[key].dtype == expected.dtype
+            assert ours[key].tolist() == expected.tolist(), key

@@ -167,6 +167,51 @@ def test_a_prompt_longer_than_a_forward_pass_is_computed_in_pieces() -> None:
     assert engine.stats.forward_calls == 5 + len(reply.token_ids) - 1  # 70 = 4 * 16 + 6
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_logprobs_are_right_whatever_the_order_of_calls(seed: int) -> None:
+    model = make_model().double()
+    rng = np.random.default_rng(seed)
+    engine = make_engine(
+        model,
+        max_streams=int(rng.integers(1, 6)),
+        max_context=256,
+        prefill_tokens=int(rng.choice([8, 16, 64])),
+        stop_ids=range(int(rng.integers(6))),
+    )
+    beginnings = [tokens(seed * 10 + i, 60) for i in range(3)]
+    held: dict[int, list[int]] = {}
+    in_flight: dict[int, Request] = {}
+
+    def submit(stream: int) -> None:
+        temperature = float(rng.choice([0.0, 0.7, 1.0]))
+        request = Request(stream, held[stream], stream, int(rng.integers(1, 8)), temperature)
+        engine.submit(request)
+        in_flight[stream] = request
+
+    for step in range(120):
+        for stream in list(held):
+            if len(held[stream]) > 220 or rng.random() < 0.02:
+                engine.release(stream)
+                del held[stream]
+                in_flight.pop(stream, None)
+            elif stream not in in_flight and rng.random() < 0.5:
+                held[stream] = held[stream] + tokens(step, int(rng.integers(0, 9)))
+                submit(stream)
+        if len(held) < 8 and rng.random() < 0.4:
+            beginning = beginnings[rng.integers(3)]
+            held[step] = beginning[: rng.integers(1, 61)] + tokens(step, 2)
+            submit(step)
+        if not in_flight:
+            engine.load_weights(None, step)
+        for done in engine.poll():
+            temperature = in_flight.pop(done.stream).temperature or 1.0
+            expected = expected_logprobs(model, held[done.stream], done, temperature)
+            assert done.logprobs == pytest.approx(expected.tolist(), abs=1e-9)
+            held[done.stream] = held[done.stream] + done.token_ids
+    assert engine.stats.sampled_tokens > 100
+    assert engine.stats.shared_tokens > 0
+
+
 EVERY_LAYER_FULL = {"sliding_window": None}
 TINY = {
     "vocab_size": V,
@@ -395,24 +440,36 @@ def test_groups_that_share_instructions_compute_them_once() -> None:
 
 def test_instructions_are_remembered_after_their_stream_has_gone() -> None:
     engine = make_engine(max_streams=2, stop_ids=())
-    instructions = tokens(0, 30)
-    (reply,) = run(engine, Request(0, instructions + tokens(1, 10), 0, max_tokens=3))
+    run(engine, Request(9, tokens(9, 5), 0, max_tokens=1))
+    prompt = tokens(0, 40)
+    (reply,) = run(engine, Request(0, prompt, 0, max_tokens=3))
     engine.release(0)
-    run(engine, Request(1, instructions + tokens(2, 10), 0, max_tokens=3))
+    run(engine, Request(1, prompt[:30] + [(prompt[30] + 1) % V] * 10, 0, max_tokens=3))
     assert engine.stats.shared_tokens == 30
+    engine.release(1)
 
-    engine.stats.shared_tokens = 0
-    same = instructions + tokens(2, 10)
-    (reply,) = run(engine, Request(2, same, 0, max_tokens=3))
+    (reply,) = run(engine, Request(2, prompt, 0, max_tokens=3))
     engine.release(2)
-    run(engine, Request(3, same + reply.token_ids + [1], 0, max_tokens=3))
-    assert engine.stats.shared_tokens == 39 + 42  # all of the reply but its last token
+    run(engine, Request(3, prompt + reply.token_ids + [1], 0, max_tokens=3))
+    assert engine.stats.shared_tokens == 30 + 30 + 42  # all of the reply but its last token
+
+
+def test_an_engine_without_streams_is_like_a_new_one() -> None:
+    model = make_model()
+    prompts = [tokens(0, 30) + tokens(group, 10) for group in (1, 1, 2, 3)]
+    requests = [Request(i, prompt, seed=i, max_tokens=6) for i, prompt in enumerate(prompts)]
+    engine = make_engine(model)
+    play(engine, range(10, 20))
+    for stream in range(10, 20):
+        engine.release(stream)
+    assert run(engine, *requests) == run(make_engine(model), *requests)  # to the last bit
 
 
 def test_what_a_slot_held_before_its_present_stream_is_not_shared() -> None:
     model = make_model()
-    engine = make_engine(model, max_streams=2)
+    engine = make_engine(model, max_streams=3)
     long = tokens(0, 40)
+    run(engine, Request(9, tokens(9, 5), 0, max_tokens=1))
     run(engine, Request(0, long, 0, max_tokens=1))
     engine.release(0)
     run(engine, Request(1, long[:20], 0, max_tokens=1))  # takes the slot of the first

@@ -1,0 +1,267 @@
+"""Worlds that break, hang or are interrupted."""
+
+import os
+import signal
+import threading
+import time
+
+import pytest
+from counting import CountingEnv, FaultyEnv
+from gymnasium.error import ResetNeeded
+from gymnasium.vector import AutoresetMode
+from toys import receive
+
+from agentgym_envs.vector import FAULT_OBSERVATION, WORKERS, StepResult
+
+NINE = "counting/train/9"
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize(
+    ("command", "fault"),
+    [("break", "the counter fell off the wall"), ("crash", "ZeroDivisionError: a bug")],
+)
+def test_a_broken_environment_ends_its_episode_and_no_other(faulty, workers, command, fault):
+    env = faulty(workers=workers)
+    env.send_reset(range(3), tasks=[NINE] * 3)
+    receive(env, 3)
+    env.send(range(3), ["add 9"] * 3)
+    receive(env, 3)
+    env.send(range(3), ["add 1", command, "done"])
+    results = receive(env, 3)
+    assert results[1] == StepResult(
+        FAULT_OBSERVATION,
+        0.0,
+        terminated=False,
+        truncated=True,
+        info={
+            "task_id": NINE,
+            "turn": 2,
+            "score": 0.5,
+            "success": False,
+            "action_valid": False,
+            "end_reason": "fault",
+            "fault": fault,
+        },
+        is_reset=False,
+        fault=fault,
+    )
+    assert results[2].info["success"]
+    with pytest.raises(ResetNeeded):
+        env.send([1], ["add 1"])
+    env.send_reset([1], tasks=[NINE])
+    env.send([0], ["take away 1"])
+    assert not receive(env, 2)[1].fault
+    env.send([1], ["add 9"])
+    assert receive(env, 1)[1].info["score"] == 0.5
+    broken = [instance for instance in FaultyEnv.built if command in instance.calls]
+    assert [instance.calls[-2:] for instance in broken] == [[command, "close"]]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_a_fault_in_lock_step_is_a_truncation_without_reward(faulty, workers, mode):
+    env = faulty(workers=workers, autoreset_mode=mode)
+    env.reset(options={"tasks": [NINE] * 3})
+    observations, rewards, terminations, truncations, infos = env.step(["add 9", "break", "add 1"])
+    assert rewards.tolist() == [0.5, 0.0, 0.0]
+    assert terminations.tolist() == [False] * 3
+    assert truncations.tolist() == [False, True, False]
+    if mode is AutoresetMode.SAME_STEP:
+        assert observations[1].startswith("Make the counter show")
+        assert infos["final_obs"].tolist() == [None, FAULT_OBSERVATION, None]
+        assert infos["final_info"]["fault"].tolist()[1] == "the counter fell off the wall"
+        assert infos["final_info"]["end_reason"].tolist()[1] == "fault"
+        assert infos["fault"].tolist() == ["", "", ""]
+    else:
+        assert observations[1] == FAULT_OBSERVATION
+        assert infos["fault"].tolist() == ["", "the counter fell off the wall", ""]
+        assert infos["end_reason"].tolist() == ["", "fault", ""]
+    if mode is AutoresetMode.DISABLED:
+        env.reset(options={"reset_mask": truncations})
+    elif mode is AutoresetMode.NEXT_STEP:
+        observations, *_ = env.step(["add 1"] * 3)
+        assert observations[1].startswith("Make the counter show")
+    *_, infos = env.step(["roll"] * 3)
+    assert infos["fault"].tolist() == ["", "", ""]
+    assert infos["turn"][1] == 1
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_a_reset_that_breaks_is_reported_and_tried_again(faulty, workers):
+    env = faulty(workers=workers)
+    FaultyEnv.broken_resets = 1
+    env.send_reset([0], tasks=[NINE])
+    result = receive(env, 1)[0]
+    assert (result.is_reset, result.fault, result.truncated) == (True, "the wall is gone", True)
+    assert result.observation == FAULT_OBSERVATION
+    assert (result.info["task_id"], result.info["turn"], result.reward) == (NINE, 0, 0.0)
+    with pytest.raises(ResetNeeded):
+        env.send([0], ["add 1"])
+    env.send_reset([0], tasks=[NINE])
+    assert not receive(env, 1)[0].fault
+
+    FaultyEnv.broken_resets = 1
+    _, infos = env.reset()
+    assert sorted(infos["fault"].tolist()) == ["", "", "the wall is gone"]
+    faulted = infos["fault"] != ""
+    with pytest.raises(ResetNeeded):
+        env.step(["add 1"] * 3)
+    env.reset(options={"reset_mask": faulted})
+    env.step(["add 1"] * 3)
+
+
+def test_autoresets_that_break_are_tried_again_at_each_step(faulty):
+    for mode in ("next_step", "same_step"):
+        env = faulty(1, autoreset_mode=mode)
+        env.reset()
+        FaultyEnv.broken_resets = 2
+        steps = [env.step(["break"])] + [env.step(["add 1"]) for _ in range(3)]
+        faults = [infos["fault"][0] for *_, infos in steps]
+        truncated = [bool(truncations[0]) for *_, truncations, _ in steps]
+        if mode == "next_step":
+            wall = "the counter fell off the wall"
+            assert faults == [wall, "the wall is gone", "the wall is gone", ""]
+            assert truncated == [True, True, True, False]
+        else:
+            assert faults == ["the wall is gone", "", "", ""]
+            assert truncated == [True, True, False, False]
+            assert steps[1][4]["final_info"]["fault"].tolist() == ["the wall is gone"]
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_an_environment_that_cannot_be_built_again_says_so(faulty, workers):
+    env = faulty(2, workers=workers)
+    env.reset()
+    env.send([0], ["break"])
+    receive(env, 1)
+    FaultyEnv.broken_builds = 1
+    env.send_reset([0])
+    assert receive(env, 1)[0].fault == (
+        "the environment could not be built: OSError: no space left on the wall"
+    )
+    env.send_reset([0])
+    assert not receive(env, 1)[0].fault
+    env.send([0, 1], ["add 1", "add 1"])
+    assert all(not result.fault for result in receive(env, 2).values())
+
+
+def test_a_hung_step_is_given_up_and_its_late_answer_ignored(faulty):
+    env = faulty(2, workers="threads", step_timeout_s=0.2)
+    env.send_reset([0, 1], tasks=[NINE, NINE])
+    receive(env, 2)
+    env.send([0, 1], ["hang 1200", "add 1"])
+    start = time.monotonic()
+    results = receive(env, 2)
+    assert 0.2 <= time.monotonic() - start < 1.0
+    assert results[0].fault == "step() took longer than 0.2 s; the worker was replaced"
+    assert (results[0].truncated, results[0].info["end_reason"]) == (True, "fault")
+    assert results[1].observation == "You add 1. The counter shows 1."
+    abandoned = next(each for each in FaultyEnv.built if "hang 1200" in each.calls)
+
+    env.send_reset([0], tasks=[NINE])
+    receive(env, 1)
+    env.send([0], ["add 2"])
+    assert receive(env, 1)[0].observation == "You add 2. The counter shows 2."
+    assert abandoned.calls[-1] == "hang 1200"
+    while abandoned.calls[-1] != "close" and time.monotonic() - start < 10:
+        time.sleep(0.05)
+    assert abandoned.calls[-2:] == ["hang 1200", "close"]  # by its own thread
+    assert env.recv(timeout=0) == []
+    env.send([0], ["add 1"])
+    assert receive(env, 1)[0].observation == "You add 1. The counter shows 3."
+
+
+def test_hung_environments_do_not_use_up_the_threads(faulty):
+    env = faulty(4, workers="threads", step_timeout_s=0.15, max_threads=1)
+    env.reset()
+    env.send(range(4), ["hang 800", "hang 800", "add 1", "hang 800"])
+    results = receive(env, 4)
+    assert [bool(results[index].fault) for index in range(4)] == [True, True, False, True]
+
+
+def test_time_in_the_queue_does_not_count(faulty):
+    env = faulty(4, workers="threads", step_timeout_s=0.8, max_threads=1)
+    env.reset()
+    env.send(range(4), ["hang 250"] * 4)
+    assert not any(result.fault for result in receive(env, 4).values())
+
+
+def test_a_hung_reset_is_given_up(make_vector):
+    class Slow(CountingEnv):
+        hang = True
+
+        def reset(self, **kwargs):
+            if Slow.hang:
+                time.sleep(0.6)
+            return super().reset(**kwargs)
+
+    env = make_vector(Slow, 2, workers="threads", reset_timeout_s=0.15)
+    _, infos = env.reset()
+    fault = "reset() took longer than 0.15 s; the worker was replaced"
+    assert infos["fault"].tolist() == [fault, fault]
+    Slow.hang = False
+    _, infos = env.reset()
+    assert infos["fault"].tolist() == ["", ""]
+
+
+def test_nonsense_for_a_step_is_a_fault(make_vector):
+    class Nonsense(CountingEnv):
+        def step(self, action):
+            return (3, *super().step(action)[1:]) if action == "add 1" else super().step(action)[:4]
+
+    env = make_vector(Nonsense, 2)
+    env.reset()
+    *_, infos = env.step(["add 1", "add 2"])
+    assert all("step() must return a text and four values" in fault for fault in infos["fault"])
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_an_interrupt_passes_through_and_loses_nothing(faulty, workers):
+    env = faulty(workers=workers)
+    env.send_reset(range(3))
+    receive(env, 3)
+    env.send(range(3), ["add 1", "interrupt", "add 1"])
+    results = {}
+
+    def receive_all():
+        while len(results) < 3:
+            results.update(env.recv(timeout=10))
+
+    with pytest.raises(KeyboardInterrupt):
+        receive_all()
+    assert 1 not in results
+    receive_all()
+    assert results[1].fault == "interrupted by KeyboardInterrupt"
+    assert [results[index].observation[:9] for index in (0, 2)] == ["You add 1", "You add 1"]
+    env.send_reset([1])
+    assert not receive(env, 1)[1].fault
+
+
+@pytest.mark.parametrize("workers", WORKERS)
+def test_ctrl_c_while_waiting_reaches_the_caller(faulty, workers):
+    env = faulty(2, workers=workers)
+    env.reset()
+    env.send([0, 1], ["hang 800", "add 1"])
+    if workers == "threads":
+        assert [index for index, _ in env.recv()] == [1]
+    press = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    press.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        env.recv()
+    assert time.monotonic() - start < 0.7
+    press.join()
+    results = receive(env, 1 if workers == "threads" else 2)
+    assert bool(results[0].fault) == (workers == "inline")  # a thread goes on undisturbed
+
+
+def test_an_interrupt_in_lock_step_leaves_every_environment_to_be_reset(faulty):
+    env = faulty()
+    env.reset()
+    with pytest.raises(KeyboardInterrupt):
+        env.step(["add 1", "interrupt", "add 1"])
+    with pytest.raises(ResetNeeded, match=r"environments \[0, 1, 2\]"):
+        env.step(["add 1"] * 3)
+    env.reset()
+    env.step(["add 1"] * 3)

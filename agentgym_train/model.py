@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from safetensors import SafetensorError
 from transformers import (
     AutoModelForCausalLM,
     GenerationConfig,
@@ -218,13 +219,14 @@ def save_model(
     Raises:
         OSError: the folder cannot be written.
     """
-    with _quiet():
-        model.save_pretrained(folder)
+    try:
+        with _quiet():
+            model.save_pretrained(folder)
+    except SafetensorError as error:
+        raise OSError(f"cannot write the weights to {folder}: {error}") from error
     tokenizer.save_pretrained(folder)
     generation = model.generation_config
-    if (
-        generation is None or generation.eos_token_id is None
-    ):  # a model made here: its tokenizer knows where replies end
+    if generation is None or generation.eos_token_id is None:  # only the tokenizer knows the end
         generation = GenerationConfig(
             eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
         )

@@ -126,6 +126,8 @@ def buries(mirror: Mirror, cell: int) -> bool:
     """Whether a thing next to a free cell can be got at from that cell only."""
     return any(
         mirror.codes[cell + step] >> 3 in MOVABLE
-        and all(BLOCKED[mirror.codes[cell + step + more]] for more in mirror.headings if more != -step)
+        and all(
+            BLOCKED[mirror.codes[cell + step + more]] for more in mirror.headings if more != -step
+        )
         for step in mirror.headings
     )

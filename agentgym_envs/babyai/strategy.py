@@ -1,10 +1,13 @@
 """What to do next for a mission: from its instructions, and what stands in the way, to commands.
 
-Works backwards from the clause of the mission that is due: to pick up a thing one must get next
-to it with free hands; what is in the way there must be opened or moved; a locked door needs its
-key, which may be in a box. Nothing is remembered between calls, all is read off the world, so it
-goes on from any state. Each call gives the commands of one leg, up to the next change of the
+It works backwards from the clause of the mission that is due: to pick up a thing one must get
+next to it with free hands; what is in the way there must be opened or moved; a locked door needs
+its key, which may be in a box. Nothing is remembered between calls, all is read off the world, so
+it goes on from any state. Each call gives the commands of one leg, up to the next change of the
 world.
+
+Left out: search over orders of clearing and carrying. In very tight rooms a thing that was put
+down may be in the way again; `oracle` notices plans that go round in circles.
 """
 
 from __future__ import annotations
@@ -13,22 +16,22 @@ import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentgym_envs.babyai import actions
-from agentgym_envs.babyai.approach import (
-    ARRIVED,
-    Finish,
-    Glance,
-    Step,
-    about,
-    approach,
-    beside,
-    facing,
+from agentgym_envs.actions import Verb
+from agentgym_envs.babyai.actions import (
+    drop,
+    go_to,
+    open_target,
+    pick_up,
+    pick_up_front,
+    put_next_to,
+    toggle,
+    toggle_and_go_through,
+    toggle_target,
 )
+from agentgym_envs.babyai.approach import Finish, Glance, Step, about, approach, beside, facing
 from agentgym_envs.babyai.cells import (
     BALL,
     BOX,
-    CLOSED_DOOR,
-    COLORS,
     EMPTY,
     KEY,
     LOCKED_DOOR,
@@ -42,21 +45,24 @@ from agentgym_envs.errors import NoPlan
 if TYPE_CHECKING:
     from agentgym_envs.babyai.world import BabyAIWorld
 
-_GO_TO = (actions.go_to.forms[0], ARRIVED.form)
-_PICK_UP = (actions.pick_up.forms[0], actions.pick_up_front.forms[0])
-_OPEN = (actions.open_target.forms[0], actions.toggle.forms[0])
-_CLOSE = (actions.toggle_target.forms[0], actions.toggle.forms[0])
-_GO_IN = (actions.toggle_and_go_through.forms[0], actions.toggle.forms[0])
-_PUT_NEXT = actions.put_next_to.forms[0]
-_DROP = actions.drop.forms[0]
+GONE = "what the mission needs is gone"
+OUT_OF_REACH = "what the mission needs cannot be reached"
 
-_REOPEN, _UNLOCK = 4, 20
+_PRIMITIVE: dict[Verb, tuple[Step, ...]] = {
+    go_to: (),
+    pick_up: (Step(pick_up_front),),
+    open_target: (Step(toggle),),
+    toggle_target: (Step(toggle),),
+    toggle_and_go_through: (Step(toggle),),
+}
+"""What does the same as a verb that walks, in front of its target."""
+
+_REOPEN, _FETCH_KEY = 4, 20
 """What it costs to close and open a door again, and to fetch a key, in primitives."""
-
 _NEAR = 24
-"""How far something is carried to put it down in a good place rather than a bearable one."""
-
+"""How far a thing is carried to a good cell when there are bearable ones nearer."""
 _SOMETHING = BALL << 3
+_NOTHING_SHUT: frozenset[int] = frozenset()
 
 Goals = Mapping[int, int]
 """Cells, with what it costs to make use of each, in primitives."""
@@ -67,12 +73,12 @@ class Strategy:
 
     Args:
         world: the world, as it is whenever `next_leg` is called.
-        forms: the commands that there are; primitives stand in for those that walk.
+        verbs: the commands that there are; primitives stand in for those that walk.
     """
 
-    def __init__(self, world: BabyAIWorld, forms: Collection[str]) -> None:
+    def __init__(self, world: BabyAIWorld, verbs: Collection[Verb]) -> None:
         self._world = world
-        self._forms = forms
+        self._verbs = verbs
         self._ways: list[tuple[int, ...]] = []
 
     def next_leg(self) -> list[Step]:
@@ -81,7 +87,7 @@ class Strategy:
         Raises:
             NoPlan: what the mission needs is gone or cannot be reached.
         """
-        self._ways = []  # all ways that are looked at for this leg, so as not to block them
+        self._ways = []  # all that are looked at for this leg, so that none gets blocked
         due = list(_due(self._world.minigrid.instrs))
         clause = min(due, key=self._distance) if len(due) > 1 else due[0]
         kind = type(clause).__name__
@@ -102,32 +108,34 @@ class Strategy:
         moving = hasattr(clause, "desc_move")
         things = (clause.desc_move if moving else clause.desc).obj_set
         if moving and self._held in things:
-            return -1  # else two things might be put down for one another for ever
+            return -1  # or two things might be put down for one another for ever
         route = Route(self._world.mirror, self._cells_of(things), self._world.carried)
         return route.cost[route.path[0]] if route.path else sys.maxsize
 
     def _go_to(self, things: Collection[Any]) -> list[Step]:
         cells = self._cells_of(things)
         if not cells and self._held in things:
-            return self._checked(self._drop(lambda at: True))  # and look at it
-        return self._reach(cells, self._do(_GO_TO, cells))
+            return _checked(self._drop(lambda glance: True))  # and look at it
+        return self._reach(cells, self._do(go_to, cells))
 
     def _pick_up(self, things: Collection[Any], is_strict: bool) -> list[Step]:
         goals = self._cells_of(things)
         if not goals and self._held in things:
             return self._put_down()  # only picking it up counts
-        others = [cell for cell in self._world.mirror.thing_at if self._kind(cell) in MOVABLE]
-        return self._fetch(goals, frozenset(others) if is_strict else frozenset())
+        movable = [cell for cell in self._world.mirror.thing_at if self._kind(cell) in MOVABLE]
+        return self._fetch(goals, frozenset(movable) if is_strict else _NOTHING_SHUT)
 
     def _open(self, doors: Collection[Any]) -> list[Step]:
-        extra = {OPEN_DOOR: _REOPEN, CLOSED_DOOR: 0, LOCKED_DOOR: _UNLOCK}
-        goals = {cell: extra[self._kind(cell)] for cell in self._cells_of(doors)}
+        goals = {
+            cell: _REOPEN if self._kind(cell) == OPEN_DOOR else _FETCH_KEY * self._needs_key(cell)
+            for cell in self._cells_of(doors)
+        }
         while True:
             door = self._route(goals).path[-1]
             if self._kind(door) == OPEN_DOOR:  # only opening it counts
-                return self._reach({door: 0}, self._do(_CLOSE, [door]))
+                return self._reach({door: 0}, self._do(toggle_target, [door]))
             try:
-                return self._unlock(door, _OPEN)
+                return self._unlock(door, open_target)
             except NoPlan:
                 if len(goals) == 1:
                     raise
@@ -137,33 +145,32 @@ class Strategy:
         targets = self._cells_of(fixed)
         if not targets and self._held in fixed:
             return self._put_down()
-        around = {cell + ahead for cell in targets for ahead in self._world.mirror.headings}
-        free = {cell: 0 for cell in sorted(around) if self._is_free(cell)}
+        around = {cell + step for cell in targets for step in self._world.mirror.headings}
+        free = {cell: 0 for cell in sorted(around) if self._kind(cell) == EMPTY}
         if not free:
-            return self._fetch(
-                {cell: 0 for cell in sorted(around) if self._kind(cell) in MOVABLE}
-            )
+            return self._fetch({cell: 0 for cell in sorted(around) if self._kind(cell) in MOVABLE})
         if self._held not in things:
             return self._clear(free) or self._fetch(self._cells_of(things))
-        if _PUT_NEXT in self._forms:
-            return self._reach(free, beside(_PUT_NEXT, targets))
-        return self._reach(free, facing(_DROP, lambda at: at.front in free))
+        if put_next_to in self._verbs:
+            return self._reach(free, beside(put_next_to, targets))
+        return self._reach(free, facing([Step(drop)], lambda glance: glance.front in free))
 
     # ------------------------------------------------------------------------- what they come to
 
-    def _fetch(self, goals: Goals, shut: frozenset[int] = frozenset()) -> list[Step]:
+    def _fetch(self, goals: Goals, shut: frozenset[int] = _NOTHING_SHUT) -> list[Step]:
         """Pick up a thing in one of some cells.
 
-        Other things are put down late: they may be keys that are needed on the way.
+        What is carried is put down late: it may be a key that is needed on the way.
         """
-        return self._reach(goals, None if self._held else self._do(_PICK_UP, goals), shut)
+        finish = self._do(pick_up, goals) if self._held is None else None
+        return self._reach(goals, finish, shut)
 
     def _reach(
-        self, goals: Goals, finish: Finish | None, shut: frozenset[int] = frozenset()
+        self, goals: Goals, finish: Finish | None, shut: frozenset[int] = _NOTHING_SHUT
     ) -> list[Step]:
-        """Do something next to one of some cells, or remove what is first in the way there.
+        """Finish next to one of some cells, or remove what is first in the way there.
 
-        Without something to do, what is carried is put down once nothing is in the way.
+        Without anything to finish with, what is carried is put down when the way is free.
         """
         route = self._route(goals, shut)
         obstacle = route.obstacle()
@@ -172,36 +179,30 @@ class Strategy:
         if self._kind(obstacle) in MOVABLE:
             return self._fetch({obstacle: 0}, shut)
         try:
-            return self._unlock(obstacle, _GO_IN, shut)
-        except NoPlan:  # its key is out of reach, but there may be a way round
+            return self._unlock(obstacle, toggle_and_go_through, shut)
+        except NoPlan:  # the key is out of reach, but there may be a way round
             return self._reach(goals, finish, shut | {obstacle})
 
-    def _unlock(
-        self, door: int, command: tuple[str, str], shut: frozenset[int] = frozenset()
-    ) -> list[Step]:
+    def _unlock(self, door: int, verb: Verb, shut: frozenset[int] = _NOTHING_SHUT) -> list[Step]:
         """Do something to a closed or locked door."""
-        color = self._world.mirror.codes[door] & 7
-        if self._kind(door) == LOCKED_DOOR and self._world.carried != KEY << 3 | color:
-            return self._clear({door: 0}, shut) or self._fetch_key(color, shut | {door})
-        return self._reach({door: 0}, self._do(command, [door]), shut)
+        if self._needs_key(door):
+            return self._clear({door: 0}, shut) or self._fetch_key(door, shut | {door})
+        return self._reach({door: 0}, self._do(verb, [door]), shut)
 
-    def _fetch_key(self, color: int, shut: frozenset[int]) -> list[Step]:
-        """Pick up a key, or open the box that it is in."""
-        code = KEY << 3 | color
+    def _fetch_key(self, door: int, shut: frozenset[int]) -> list[Step]:
+        """Pick up the key of a door, or open the box that it is in."""
+        code = self._key_of(door)
         if code in nested_codes(self._held):
             return self._put_down()
-        goals = {
-            cell: 0
-            for cell, thing in self._world.mirror.thing_at.items()
-            if code in nested_codes(thing)
-        }
+        thing_at = self._world.mirror.thing_at
+        goals = {cell: 0 for cell in sorted(thing_at) if code in nested_codes(thing_at[cell])}
         nearest = self._route(goals, shut).path[-1]
         if self._kind(nearest) == BOX:
-            return self._reach({nearest: 0}, self._do(_OPEN, [nearest]), shut)
+            return self._reach({nearest: 0}, self._do(open_target, [nearest]), shut)
         return self._fetch({nearest: 0}, shut)
 
-    def _clear(self, goals: Goals, shut: frozenset[int] = frozenset()) -> list[Step]:
-        """Make a way for carrying something to one of some cells, while hands are free for that.
+    def _clear(self, goals: Goals, shut: frozenset[int] = _NOTHING_SHUT) -> list[Step]:
+        """Make way for carrying something to one of some cells, while hands are free for that.
 
         Returns:
             No steps if there is nothing to do.
@@ -210,7 +211,7 @@ class Strategy:
             if self._kind(cell) in MOVABLE:
                 return self._fetch({cell: 0}, shut)
             if self._kind(cell) == LOCKED_DOOR:
-                return self._unlock(cell, _OPEN, shut)
+                return self._unlock(cell, open_target, shut)
         return []
 
     def _put_down(self) -> list[Step]:
@@ -218,30 +219,31 @@ class Strategy:
         mirror, start = self._world.mirror, self._world.mirror.cell
 
         def is_off_the_way(glance: Glance) -> bool:
-            # All ways begin where the agent is now, which is free for use if all have gone on.
-            if glance.front == start:
+            if glance.front == start:  # where all ways begin; free for use when all have gone on
                 return all(glance.cell in way for way in self._ways)
             return not any(glance.front in way for way in self._ways)
 
-        def is_harmless(glance: Glance) -> bool:
-            return is_kind(glance) and not buries(mirror, glance.front)
-
-        def is_kind(glance: Glance) -> bool:
+        def is_bearable(glance: Glance) -> bool:
             return is_off_the_way(glance) and not cuts_off(mirror, glance.front)
 
-        return self._checked(
-            self._drop(is_harmless, _NEAR)
-            or self._drop(is_kind, _NEAR)
-            or self._drop(is_harmless)
+        def is_good(glance: Glance) -> bool:
+            return is_bearable(glance) and not buries(mirror, glance.front)
+
+        return _checked(
+            self._drop(is_good, _NEAR)
+            or self._drop(is_bearable, _NEAR)
+            or self._drop(is_good)
             or self._drop(is_off_the_way)
-            or self._drop(lambda at: True)
+            or self._drop(lambda glance: True)
         )
 
     def _drop(
         self, accept: Callable[[Glance], bool], max_cost: int = sys.maxsize
     ) -> list[Step] | None:
-        finish = facing(_DROP, lambda at: at.front_code == EMPTY and accept(at))
-        return approach(self._world.mirror, finish, forms=(), max_cost=max_cost)
+        finish = facing(
+            [Step(drop)], lambda glance: self._kind(glance.front) == EMPTY and accept(glance)
+        )
+        return approach(self._world.mirror, finish, verbs=(), max_cost=max_cost)
 
     # ----------------------------------------------------------------------------------- helpers
 
@@ -252,44 +254,45 @@ class Strategy:
     def _kind(self, cell: int) -> int:
         return self._world.mirror.codes[cell] >> 3
 
-    def _is_free(self, cell: int) -> bool:
-        return self._kind(cell) == EMPTY
+    def _key_of(self, door: int) -> int:
+        return KEY << 3 | self._world.mirror.codes[door] & 7
+
+    def _needs_key(self, door: int) -> bool:
+        return self._kind(door) == LOCKED_DOOR and self._world.carried != self._key_of(door)
 
     def _cells_of(self, things: Iterable[Any]) -> dict[int, int]:
         wanted = set(things)
         thing_at = self._world.mirror.thing_at
         return {cell: 0 for cell in sorted(thing_at) if thing_at[cell] in wanted}
 
-    def _do(self, command: tuple[str, str], cells: Collection[int]) -> Finish:
+    def _do(self, verb: Verb, cells: Collection[int]) -> Finish:
         """Finish with a command that walks to its target, or by facing it and a primitive."""
-        form, primitive = command
-        if form in self._forms:
-            return about(form, cells)
-        return facing(primitive, lambda at: at.front in cells)
+        if verb in self._verbs:
+            return about(verb, cells)
+        return facing(_PRIMITIVE[verb], lambda glance: glance.front in cells)
 
     def _route(
-        self, goals: Goals, shut: frozenset[int] = frozenset(), carried: int | None = None
+        self, goals: Goals, shut: frozenset[int] = _NOTHING_SHUT, carried: int | None = None
     ) -> Route:
-        if carried is None:
-            carried = self._world.carried
-        route = Route(self._world.mirror, goals, carried, shut)
         if not goals:
-            raise NoPlan("what the mission needs is gone")
+            raise NoPlan(GONE)
+        held = self._world.carried if carried is None else carried
+        route = Route(self._world.mirror, goals, held, shut)
         if not route.path:
-            raise NoPlan("what the mission needs cannot be reached")
+            raise NoPlan(OUT_OF_REACH)
         self._ways.append(route.path)
         return route
 
     def _approach(self, finish: Finish, route: Route) -> list[Step]:
-        steps = approach(
-            self._world.mirror, finish, forms=self._forms, estimate=route.estimate
+        return _checked(
+            approach(self._world.mirror, finish, verbs=self._verbs, estimate=route.estimate)
         )
-        return self._checked(steps)
 
-    def _checked(self, steps: list[Step] | None) -> list[Step]:
-        if steps is None:
-            raise NoPlan("there is no place from which the next command could be done")
-        return steps
+
+def _checked(steps: list[Step] | None) -> list[Step]:
+    if not steps:
+        raise NoPlan("there is no place from which the next command could be done")
+    return steps
 
 
 def _due(instruction: Any) -> Iterator[Any]:

@@ -24,7 +24,7 @@ from agentgym_train.errors import ModelError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_SYSTEM, _FIRST, _REPLY, _SECOND, _LATER, _THIRD = MARKS = tuple(
+_SYSTEM, _FIRST, _REPLY, _SECOND, _LATER, _THIRD = (
     f"Zq{name}qZ" for name in ("system", "first", "reply", "second", "later", "third")
 )
 # Some templates print today's date unless they are given one; transcripts must not change by day.
@@ -80,8 +80,7 @@ class ChatTemplate:
         self._tail = self._derive_turn(generation_prompt=False)
         self._closing = self._derive_closing()
         self._control = self._control_pattern()
-        eos = tokenizer.eos_token_id
-        self.stop_ids = frozenset({self._closing[-1]} | ({eos} if eos is not None else set()))
+        self.stop_ids = self._derive_stop_ids()
 
     def open(self, instructions: str, observation: str) -> list[int]:
         """The tokens before the first reply.
@@ -264,6 +263,16 @@ class ChatTemplate:
             "the chat template marks no end of a reply: no control token stands between a reply "
             f"and the next message, only {self._turn.pieces[0]!r}"
         )
+
+    def _derive_stop_ids(self) -> frozenset[int]:
+        stop = self._closing[-1]
+        added = self._tokenizer.added_tokens_decoder
+        between = [token_id for token_id in self._ids(self._turn.pieces[0]) if token_id in added]
+        eos = self._tokenizer.eos_token_id
+        if eos is None or len(between) == 1:
+            # One token ends the reply and opens the next turn; an end of text would not open it.
+            return frozenset({stop})
+        return frozenset({stop, eos})
 
     def _control_pattern(self) -> re.Pattern[str]:
         """Matches what must not become a control token in a text: special tokens, and what

@@ -136,14 +136,14 @@ def _held_out(folders: Sequence[RunFolder], config: TrainConfig) -> str:
     figure, ((axes,),) = _figure(8, 4, 1, 1)
     for folder in folders:
         points = [line for line in read_metrics(folder.metrics) if "eval/success" in line]
-        steps = [line["step"] + 1 for line in points]
+        steps = [line["step"] for line in points]
         success = [line["eval/success"] for line in points]
         low = [line["eval/success"] - line["eval/success_low"] for line in points]
         high = [line["eval/success_high"] - line["eval/success"] for line in points]
         axes.errorbar(steps, success, [low, high], marker="o", capsize=3, label=folder.path.name)
     axes.axvline(config.warmup.steps, color="0.8", zorder=0)
     axes.set(
-        xlabel="step (the line marks the end of the warm-up)",
+        xlabel="steps done (the line marks the end of the warm-up)",
         ylabel=f"held-out success at horizon {config.eval.horizon}",
         ylim=(0, 1),
     )

@@ -194,6 +194,18 @@ def test_a_reply_stops_at_the_templates_end_of_turn_or_at_the_end_of_text() -> N
     assert names == {"<|im_end|>", "<|endoftext|>"}
 
 
+def test_a_token_that_ends_the_reply_by_opening_the_next_turn_is_the_only_stop() -> None:
+    tokenizer = with_template(
+        "{%- for m in messages -%}"
+        "{{- ('<|head|>' if m.role == 'user' else '<|body|>') + m.content -}}{%- endfor -%}"
+        "{%- if add_generation_prompt -%}{{- '<|body|>' -}}{%- endif -%}"
+    )
+    template = ChatTemplate(tokenizer)
+    assert tokenizer.convert_ids_to_tokens(sorted(template.stop_ids)) == ["<|head|>"]
+    assert tokenizer.decode(template.extend("wall", closed=True)) == "wall<|body|>"
+    assert tokenizer.decode(template.extend("wall", closed=False)) == "<|head|>wall<|body|>"
+
+
 def test_thoughts_that_a_template_would_drop_are_kept() -> None:
     tokenizer = with_template(DROPS_OLD_THOUGHTS)
     template = ChatTemplate(tokenizer)

@@ -11,28 +11,25 @@ attributes), and any clock (observations and infos depend on task, seed and acti
 from __future__ import annotations
 
 import abc
-import dataclasses
-import hashlib
 import inspect
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import gymnasium
 import numpy as np
-from gymnasium.utils import seeding
 
 from agentgym_envs import actions
 from agentgym_envs.actions import Command, Grammar
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.errors import CommandError, InvalidState, InvalidTask, UnknownName, Unsupported
+from agentgym_envs.outcomes import Outcome, RewardFunction, RewardInput, score_gain
 from agentgym_envs.spaces import UnicodeText, to_utf8
+from agentgym_envs.states import SavedState, digest_of
 from agentgym_envs.tasks import ListSource, Task, TaskSet, check_split, read_task_ids
 
 if TYPE_CHECKING:
     from agentgym_envs.policies import Policy
 
-STATE_SCHEMA = 1
 MAX_OBSERVATION = 1_000_000
 MAX_REPLY = 1_000_000
 
@@ -45,65 +42,6 @@ INFO_TYPES: Mapping[str, type] = {
     "end_reason": str,
 }
 """The keys that every `info` has, with their types."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Outcome:
-    """What a command did: only `running`, `succeeded` and `failed` outcomes can be built.
-
-    Attributes:
-        observation: the text that answers the command.
-        score: the family's score of the world as it is now, 0..1.
-        end_reason: `RUNNING`, `SUCCESS` or `FAILURE`.
-    """
-
-    observation: str
-    score: float
-    end_reason: EndReason
-
-    @classmethod
-    def running(cls, observation: str, score: float = 0.0) -> Outcome:
-        """The world goes on."""
-        return cls(observation, float(score), EndReason.RUNNING)
-
-    @classmethod
-    def succeeded(cls, observation: str) -> Outcome:
-        """The goal is reached; the score is 1."""
-        return cls(observation, 1.0, EndReason.SUCCESS)
-
-    @classmethod
-    def failed(cls, observation: str, score: float = 0.0) -> Outcome:
-        """The world ended and the goal was not reached."""
-        return cls(observation, float(score), EndReason.FAILURE)
-
-
-@dataclasses.dataclass(frozen=True)
-class RewardInput:
-    """What a reward function may look at: one turn.
-
-    Attributes:
-        score_before: score before the turn, 0..1.
-        score: score after it, 0..1.
-        end_reason: whether and how the world ended in this turn.
-        turn: number of this turn, from 1.
-        horizon: most turns of the episode.
-        action_valid: whether the reply was a command that the world carried out.
-    """
-
-    score_before: float
-    score: float
-    end_reason: EndReason
-    turn: int
-    horizon: int
-    action_valid: bool
-
-
-RewardFunction = Callable[[RewardInput], float]
-
-
-def score_gain(turn: RewardInput) -> float:
-    """The gain in score, so that an episode's return is its final score."""
-    return turn.score - turn.score_before
 
 
 class TextEnv(gymnasium.Env[str, str]):
@@ -441,21 +379,17 @@ class TextEnv(gymnasium.Env[str, str]):
             Unsupported: this family or backend cannot save.
         """
         self._require("clone")
-        state = {
-            "schema": STATE_SCHEMA,
-            "family": self.family,
-            "version": self.version,
-            "arguments": self._arguments_digest(),
-            "task": self.task.to_json(),
-            "horizon": self._horizon,
-            "turn": self._turn,
-            "score": self._score,
-            "end_reason": str(self._end_reason),
-            "np_random": _to_json(self.np_random.bit_generator.state),
-            "np_random_seed": self.np_random_seed,
-            "world": self._save_world(),
-        }
-        return json.dumps(state, separators=(",", ":")).encode()
+        return SavedState(
+            origin=self._origin(),
+            task=self.task,
+            horizon=self._horizon,
+            turn=self._turn,
+            score=self._score,
+            end_reason=self._end_reason,
+            generator=self.np_random,
+            seed=self.np_random_seed,
+            world=self._save_world(),
+        ).to_bytes()
 
     def load_state(self, state: bytes) -> None:
         """Continue where `save_state` was called, in this or another process.
@@ -466,37 +400,19 @@ class TextEnv(gymnasium.Env[str, str]):
             Unsupported: this family or backend cannot load.
         """
         self._require("clone")
-        try:
-            data = json.loads(state)
-            task = Task.from_json(data["task"])
-            end_reason = EndReason(data["end_reason"])
-            found = {key: data[key] for key in ("schema", "family", "version", "arguments")}
-            generator = _restore_generator(data["np_random"])
-            horizon, turn, score = int(data["horizon"]), int(data["turn"]), float(data["score"])
-            world, seed = data["world"], data["np_random_seed"]
-        except (ValueError, KeyError, TypeError, OverflowError) as error:
-            raise InvalidState(f"not a state saved by save_state(): {error!r}") from error
-        expected = {
-            "schema": STATE_SCHEMA,
-            "family": self.family,
-            "version": self.version,
-            "arguments": self._arguments_digest(),
-        }
-        if found != expected:
-            raise InvalidState(
-                f"the state was saved by another environment: expected {expected}, got {found}; "
-                "make the environment with the same arguments"
-            )
+        saved = SavedState.from_bytes(state)
+        saved.check_origin(self._origin())
         previous = self._np_random, self._np_random_seed
-        self._np_random, self._np_random_seed = generator, seed  # the world may keep the generator
+        self._np_random = saved.generator  # before the world is loaded, which may keep it
+        self._np_random_seed = saved.seed
         try:
-            self._load_world(task, world)
+            self._load_world(saved.task, saved.world)
         except (ValueError, KeyError, TypeError, IndexError) as error:
             self._np_random, self._np_random_seed = previous
             raise InvalidState(f"not a world of {self.family}: {error!r}") from error
-        self._task = task
-        self._horizon, self._turn, self._score = horizon, turn, score
-        self._end_reason = end_reason
+        self._task = saved.task
+        self._horizon, self._turn, self._score = saved.horizon, saved.turn, saved.score
+        self._end_reason = saved.end_reason
 
     def clone(self) -> Self:
         """A second environment in the same state; the two share nothing that changes.
@@ -583,19 +499,23 @@ class TextEnv(gymnasium.Env[str, str]):
             has = ", ".join(sorted(self.capabilities)) or "none"
             raise Unsupported(f"{self.family} has no {capability!r}; its capabilities: {has}")
 
-    def _arguments_digest(self) -> str:
-        """A digest of the arguments that shape transcripts, defaults filled in."""
+    def _origin(self) -> dict[str, str]:
+        """What a saved state must have in common with this environment."""
         signatures = [inspect.signature(cls.__init__) for cls in (TextEnv, type(self))]
-        values = {
+        arguments = {
             name: parameter.default
             for signature in signatures
             for name, parameter in signature.parameters.items()
             if parameter.default is not inspect.Parameter.empty
         }
-        values |= self._arguments
+        arguments |= self._arguments
         for name in ("render_mode", "tasks", "split", "horizon"):  # the state holds what they chose
-            values.pop(name, None)
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:16]
+            arguments.pop(name, None)
+        return {
+            "family": self.family,
+            "version": self.version,
+            "arguments": digest_of(arguments),
+        }
 
 
 def _choice(kind: str, value: Any, known: Sequence[Any]) -> Any:
@@ -608,16 +528,3 @@ def _check_horizon(horizon: int) -> int:
     if not isinstance(horizon, (int, np.integer)) or isinstance(horizon, bool) or horizon < 1:
         raise ValueError(f"a horizon is a number of turns, at least 1; got {horizon!r}")
     return int(horizon)
-
-
-def _to_json(value: Any) -> Any:
-    """Generator states hold numpy integers; JSON wants plain ones."""
-    if isinstance(value, dict):
-        return {key: _to_json(item) for key, item in value.items()}
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _restore_generator(state: dict[str, Any]) -> np.random.Generator:
-    generator, _ = seeding.np_random(0)
-    generator.bit_generator.state = state
-    return generator

@@ -22,9 +22,10 @@ from agentgym_envs.babyai.tasks import (
     uncertified_task,
 )
 from agentgym_envs.babyai.world import BabyAIWorld
-from agentgym_envs.core import Outcome, RewardFunction, TextEnv
+from agentgym_envs.core import TextEnv
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.errors import CommandError, EnvFault, InvalidTask
+from agentgym_envs.outcomes import Outcome, RewardFunction
 from agentgym_envs.policies import PlannedPolicy
 from agentgym_envs.tasks import Task, TaskSet
 from agentgym_envs.vector import vector_factory

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from agentgym_envs.core import RewardFunction, RewardInput, score_gain
 from agentgym_envs.episodes import EndReason
+from agentgym_envs.outcomes import RewardFunction, RewardInput, score_gain
 
 DISCOUNT = 0.9
 """How much of the reward is lost by using the whole horizon; minigrid's own constant."""

@@ -8,6 +8,7 @@ too; only solved episodes are kept. With `noise` 0 it is the oracle itself.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ import numpy as np
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.episodes import Episode
+from agentgym_envs.errors import NoPlan
 from agentgym_envs.policies import run_episode
 from agentgym_envs.tasks import Task, TaskSet
 from agentgym_train.chat.template import ChatTemplate
@@ -92,9 +94,11 @@ def demonstrate(
             return episodes
         rng = np.random.default_rng(stable_seed(seed, "demonstration", number, task.id))
         policy = NoisyOracle(env, config.noise, rng)
-        episode = run_episode(env, policy, task=task, seed=0, horizon=config.horizon)
-        if episode.success:
-            episodes.append(episode)
+        # A random command may have put the goal out of reach: that is no demonstration.
+        with contextlib.suppress(NoPlan):
+            episode = run_episode(env, policy, task=task, seed=0, horizon=config.horizon)
+            if episode.success:
+                episodes.append(episode)
         if number >= 200 and len(episodes) < number * 0.05:
             raise ConfigError(
                 f"only {len(episodes)} of {number + 1} demonstrations were solved within "

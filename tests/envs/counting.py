@@ -15,8 +15,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from agentgym_envs.actions import Command, Grammar, verb
-from agentgym_envs.core import Outcome, RewardInput, TextEnv
+from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import CommandError, EnvFault
+from agentgym_envs.outcomes import Outcome, RewardInput
 from agentgym_envs.policies import PlannedPolicy, Policy
 from agentgym_envs.tasks import ListSource, Task, TaskSet
 from agentgym_envs.vector import vector_factory

@@ -3,13 +3,14 @@ import numpy as np
 import pytest
 from counting import BareEnv, CountingEnv, FaultyEnv
 
-from agentgym_envs.core import INFO_TYPES, MAX_OBSERVATION, MAX_REPLY, Outcome
+from agentgym_envs.core import INFO_TYPES, MAX_OBSERVATION, MAX_REPLY
 from agentgym_envs.errors import (
     EnvFault,
     InvalidTask,
     UnknownName,
     Unsupported,
 )
+from agentgym_envs.outcomes import Outcome
 from agentgym_envs.tasks import ListSource, Task, TaskSet
 
 NINE = "counting/train/9"

@@ -76,7 +76,7 @@ def test_nothing_is_saved_before_reset():
 
 
 def test_a_state_is_plain_json(env):
-    assert json.loads(env.save_state())["family"] == "counting"
+    assert json.loads(env.save_state())["origin"]["family"] == "counting"
 
 
 def test_arguments_that_the_state_holds_may_differ(env):
@@ -126,8 +126,8 @@ def test_what_is_no_state_is_refused_and_changes_nothing(env):
         changed(state, turn="many"),
         changed(state, score=None),
         changed(state, end_reason="bored"),
-        changed(state, np_random={}),
-        changed(state, np_random={"bit_generator": "PCG64", "state": {"state": -1, "inc": 3}}),
+        changed(state, generator={}),
+        changed(state, generator={"bit_generator": "PCG64", "state": {"state": -1, "inc": 3}}),
         changed(state, world=None),
         changed(state, world=[9, "many", {}, False]),
         None,

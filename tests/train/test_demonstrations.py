@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from counting import CountingEnv
 
+from agentgym_envs.errors import NoPlan
 from agentgym_train.batching import sample_from_episode
 from agentgym_train.chat.template import ChatTemplate
 from agentgym_train.chat.tokenizer import train_tokenizer
@@ -65,3 +66,20 @@ def test_tokens_of_a_demonstration_decode_to_what_the_teacher_said(env):
 def test_a_horizon_that_is_too_short_is_said(env):
     with pytest.raises(ConfigError, match=r"0 of \d+ .* within 1 turns; raise"):
         demonstrate(env, env.tasks, DemonstrationConfig(episodes=3, horizon=1), seed=0)
+
+
+def test_a_demonstration_that_the_oracle_cannot_finish_is_left_out(env, monkeypatch):
+    solve = env._make_oracle()
+
+    class Helpless:
+        def start(self, instructions):
+            pass
+
+        def reply(self, observation, info):
+            if env.task.payload["number"] == 6:
+                raise NoPlan("the goal is out of reach")
+            return solve.reply(observation, info)
+
+    monkeypatch.setattr(env, "_make_oracle", Helpless)
+    episodes = demonstrate(env, env.tasks, DemonstrationConfig(episodes=6, noise=0.0), seed=0)
+    assert {episode.task.payload["number"] for episode in episodes} == {3, 9, 12}

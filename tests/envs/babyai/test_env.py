@@ -15,9 +15,9 @@ from agentgym_envs.babyai import tasks
 from agentgym_envs.babyai.env import BabyAIEnv
 from agentgym_envs.babyai.reward import time_discounted
 from agentgym_envs.babyai.world import BabyAIWorld
-from agentgym_envs.core import RewardInput
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.errors import EnvFault, InvalidState, InvalidTask, UnknownName
+from agentgym_envs.outcomes import RewardInput
 from agentgym_envs.policies import RandomPolicy, run_episode
 from agentgym_envs.tasks import SPLITS, Task
 

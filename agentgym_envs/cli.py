@@ -2,7 +2,7 @@
 
 ``list`` shows ids, splits and capabilities; ``play`` lets a person play an episode; ``check`` runs
 the conformance kit. With ``--json`` the last line on stdout is one JSON object of the figures.
-Exit codes: 0 fine, 1 a check failed, 2 the call itself was wrong.
+Exit codes: 0 fine, 1 a check failed, 2 the call itself was wrong, 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from agentgym_envs.policies import HumanPolicy, run_episode
 from agentgym_envs.registration import registered_ids
 from agentgym_envs.tasks import SPLITS
 from agentgym_envs.testing import run_checks, wrapped
+from agentgym_envs.wrappers import TextWrapper
 
 Figures = dict[str, Any]
 
@@ -44,6 +45,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (AgentGymError, gymnasium.error.Error, ImportError, TypeError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
     if options.json:
         print(json.dumps(figures))
     return code
@@ -119,7 +123,11 @@ def _check(options: argparse.Namespace) -> tuple[int, Figures]:
 def _make(env_id: str, **arguments: Any) -> TextEnv:
     if ":" not in env_id and env_id not in gymnasium.registry:
         raise UnknownName("environment", env_id, registered_ids())
-    return cast(TextEnv, gymnasium.make(env_id, **arguments))
+    env = gymnasium.make(env_id, **arguments)
+    if not isinstance(env, (TextEnv, TextWrapper)):
+        env.close()
+        raise TypeError(f"{env_id} makes {env}; expected a TextEnv or a TextWrapper")
+    return cast(TextEnv, env)
 
 
 def _argument(text: str) -> tuple[str, Any]:

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import abc
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import gymnasium
 import numpy as np
 
-from agentgym_envs import actions
+from agentgym_envs import actions, arguments
 from agentgym_envs.actions import Command, Grammar
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.errors import CommandError, InvalidState, InvalidTask, UnknownName, Unsupported
@@ -44,7 +44,7 @@ INFO_TYPES: Mapping[str, type] = {
 """The keys that every `info` has, with their types."""
 
 
-class TextEnv(gymnasium.Env[str, str]):
+class TextEnv(gymnasium.Env[str, str], abc.ABC):
     """A world of text. Subclasses are families; see the module docstring.
 
     All constructor arguments are keywords and JSON values, so a `gymnasium` spec round-trips.
@@ -67,6 +67,7 @@ class TextEnv(gymnasium.Env[str, str]):
     Raises:
         UnknownName: a name that does not exist.
         Unsupported: an extra that this family does not have.
+        ValueError, TypeError: a value of another kind.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}
@@ -101,7 +102,7 @@ class TextEnv(gymnasium.Env[str, str]):
         strict: bool = False,
         horizon: int | None = None,
         instructions_in_observation: bool = False,
-        info_keys: Iterable[str] = (),
+        info_keys: Sequence[str] = (),
         reward: str = "default",
         compat: str | None = None,
         render_mode: str | None = None,
@@ -109,16 +110,18 @@ class TextEnv(gymnasium.Env[str, str]):
         self.observation_space = UnicodeText(MAX_OBSERVATION)
         self.action_space = UnicodeText(MAX_REPLY)
         self.split = check_split(split)
-        self.strict = bool(strict)
-        self.compat = _choice("compat", compat, (None, *self.compat_modes))
-        self.render_mode = _choice(
+        self.strict = arguments.flag("strict", strict)
+        self.compat = arguments.one_of("compat", compat, (None, *self.compat_modes))
+        self.render_mode = arguments.one_of(
             "render mode", render_mode, (None, *self.metadata["render_modes"])
         )
-        self._reward = self.rewards[_choice("reward", reward, tuple(self.rewards))]
+        self._reward = self.rewards[arguments.one_of("reward", reward, self.rewards)]
         self._format = actions.action_format(action_format)
         self._info_keys = self._check_info_keys(info_keys)
-        self._instructions_in_observation = bool(instructions_in_observation)
-        self._default_horizon = None if horizon is None else _check_horizon(horizon)
+        self._instructions_in_observation = arguments.flag(
+            "instructions_in_observation", instructions_in_observation
+        )
+        self._default_horizon = None if horizon is None else arguments.turns(horizon)
         self._tasks_argument = tasks
         self._task_set: TaskSet | None = None
         self._grammar: Grammar | None = None
@@ -210,9 +213,7 @@ class TextEnv(gymnasium.Env[str, str]):
         Raises:
             ResetNeeded: before the first `reset`.
         """
-        if self._task is None:
-            raise gymnasium.error.ResetNeeded("call reset() first: there is no task yet")
-        return self._task
+        return self._require_task()
 
     @property
     def horizon(self) -> int:
@@ -260,6 +261,8 @@ class TextEnv(gymnasium.Env[str, str]):
 
         Raises:
             UnknownName: no such task or option.
+            InvalidTask: a task that is not there or cannot be used.
+            ValueError, TypeError: an option of another kind.
             EnvFault: the world could not be built.
         """
         super().reset(seed=seed)
@@ -275,10 +278,10 @@ class TextEnv(gymnasium.Env[str, str]):
         self._horizon = (
             (self._default_horizon or chosen.horizon)
             if horizon is None
-            else _check_horizon(horizon)
+            else arguments.turns(horizon)
         )
         if max_horizon is not None:
-            self._horizon = min(self._horizon, _check_horizon(max_horizon))
+            self._horizon = min(self._horizon, arguments.turns(max_horizon))
         observation = self._begin(chosen)
         self._task = chosen
         self._turn = 0
@@ -304,7 +307,8 @@ class TextEnv(gymnasium.Env[str, str]):
         """
         if not isinstance(action, str):
             raise TypeError(f"an action is a str, the policy's reply; got {type(action).__name__}")
-        if self.task and self._end_reason:
+        self._require_task()
+        if self._end_reason:
             raise gymnasium.error.ResetNeeded(
                 f"the episode ended ({self._end_reason}); call reset() before step()"
             )
@@ -342,7 +346,7 @@ class TextEnv(gymnasium.Env[str, str]):
         if self.render_mode is None:
             modes = self.metadata["render_modes"]
             raise gymnasium.error.Error(f"make the environment with render_mode= one of {modes}")
-        assert self.task
+        self._require_task()
         return self._render_ansi() if self.render_mode == "ansi" else self._render_rgb_array()
 
     def oracle(self) -> Policy:
@@ -358,18 +362,22 @@ class TextEnv(gymnasium.Env[str, str]):
         """All commands that the world would carry out now, as bare commands, in a fixed order.
 
         Raises:
+            ResetNeeded: before the first `reset`.
             Unsupported: this family or backend cannot list them.
         """
         self._require("admissible")
+        self._require_task()
         return [] if self._end_reason else self._admissible()
 
     def state_key(self) -> str:
         """A hash of the world without turn, history and random state; equal states, equal keys.
 
         Raises:
+            ResetNeeded: before the first `reset`.
             Unsupported: this family or backend has none.
         """
         self._require("state_key")
+        self._require_task()
         return self._state_key()
 
     def save_state(self) -> bytes:
@@ -428,6 +436,11 @@ class TextEnv(gymnasium.Env[str, str]):
 
     # ---------------------------------------------------------------------------------- inside
 
+    def _require_task(self) -> Task:
+        if self._task is None:
+            raise gymnasium.error.ResetNeeded("call reset() first: there is no task yet")
+        return self._task
+
     def _clean(self, observation: str) -> str:
         return to_utf8(observation[:MAX_OBSERVATION])
 
@@ -453,15 +466,20 @@ class TextEnv(gymnasium.Env[str, str]):
         # Drawn even when not needed: the randomness inside the episode must not depend on whether
         # the task was drawn or named, or a record of task and seed could not be played again.
         draw = self.np_random.random()
-        if wanted is None:
-            if len(self.tasks) == 0:
-                raise InvalidTask(f"the task set of {self.family}/{self.split} is empty")
-            return self.tasks[int(draw * len(self.tasks))]
+        chosen = self._draw_task(draw) if wanted is None else self._find_task(wanted)
+        if chosen.family != self.family:
+            raise InvalidTask(
+                f"task {chosen.id!r} belongs to {chosen.family!r}, this is {self.family!r}"
+            )
+        return chosen
+
+    def _draw_task(self, draw: float) -> Task:
+        if len(self.tasks) == 0:
+            raise InvalidTask(f"the task set of {self.family}/{self.split} is empty")
+        return self.tasks[int(draw * len(self.tasks))]
+
+    def _find_task(self, wanted: Task | str | int) -> Task:
         if isinstance(wanted, Task):
-            if wanted.family != self.family:
-                raise InvalidTask(
-                    f"task {wanted.id!r} belongs to {wanted.family!r}, this is {self.family!r}"
-                )
             return wanted
         if isinstance(wanted, (int, np.integer)) and not isinstance(wanted, bool):
             try:
@@ -479,16 +497,19 @@ class TextEnv(gymnasium.Env[str, str]):
             return whole
         if isinstance(tasks, TaskSet):
             return tasks
-        ids = read_task_ids(tasks) if isinstance(tasks, str) else list(tasks)
+        ids = (
+            read_task_ids(tasks) if isinstance(tasks, str) else arguments.text_list("tasks", tasks)
+        )
         return TaskSet(ListSource([self._resolve_id(whole, task_id) for task_id in ids]))
 
     def _resolve_id(self, whole: TaskSet, task_id: str) -> Task:
         """The task with this id; families whose ids reach beyond the task set override it."""
         return whole[task_id]
 
-    def _check_info_keys(self, info_keys: Iterable[str]) -> tuple[str, ...]:
+    def _check_info_keys(self, info_keys: Sequence[str]) -> tuple[str, ...]:
         known = ("admissible", "state_key", *self.extra_info_keys)
-        keys = tuple(_choice("info key", key, known) for key in info_keys)
+        given = arguments.text_list("info_keys", info_keys)
+        keys = tuple(arguments.one_of("info key", key, known) for key in given)
         for key in keys:
             if key in ("admissible", "state_key"):
                 self._require(key)
@@ -502,29 +523,17 @@ class TextEnv(gymnasium.Env[str, str]):
     def _origin(self) -> dict[str, str]:
         """What a saved state must have in common with this environment."""
         signatures = [inspect.signature(cls.__init__) for cls in (TextEnv, type(self))]
-        arguments = {
+        values = {
             name: parameter.default
             for signature in signatures
             for name, parameter in signature.parameters.items()
             if parameter.default is not inspect.Parameter.empty
         }
-        arguments |= self._arguments
+        values |= self._arguments
         for name in ("render_mode", "tasks", "split", "horizon"):  # the state holds what they chose
-            arguments.pop(name, None)
+            values.pop(name, None)
         return {
             "family": self.family,
             "version": self.version,
-            "arguments": digest_of(arguments),
+            "arguments": digest_of(values),
         }
-
-
-def _choice(kind: str, value: Any, known: Sequence[Any]) -> Any:
-    if value not in known:
-        raise UnknownName(kind, value, [name for name in known if name is not None])
-    return value
-
-
-def _check_horizon(horizon: int) -> int:
-    if not isinstance(horizon, (int, np.integer)) or isinstance(horizon, bool) or horizon < 1:
-        raise ValueError(f"a horizon is a number of turns, at least 1; got {horizon!r}")
-    return int(horizon)

@@ -162,6 +162,10 @@ class Episode:
         Raises:
             InvalidRecord: another schema, or a field is missing, unknown or of a wrong kind.
         """
+        if not isinstance(data, Mapping):
+            raise InvalidRecord(
+                f"not an episode record: expected a mapping, got {type(data).__name__}"
+            )
         fields = dict(data)
         schema = fields.pop("schema", None)
         if schema != EPISODE_SCHEMA:
@@ -197,9 +201,9 @@ def read_episodes(path: str | Path) -> Iterator[Episode]:
     Raises:
         InvalidRecord: a line is no episode; the message names the file and the line.
     """
-    with open(path, encoding="utf-8") as file:
+    with open(path, "rb") as file:  # decoded line by line, so that an error names its line
         for number, line in enumerate(file, start=1):
             try:
-                yield Episode.from_json(json.loads(line))
-            except (InvalidRecord, ValueError, AttributeError, TypeError) as error:
+                yield Episode.from_json(json.loads(line.decode()))
+            except (ValueError, RecursionError) as error:
                 raise InvalidRecord(f"{path}, line {number}: {error}") from error

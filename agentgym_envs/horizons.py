@@ -29,8 +29,8 @@ class HorizonSchedule(Protocol):
 
 
 def _check_turns(turns: int) -> None:
-    if turns < 1:
-        raise ValueError(f"a horizon must be at least 1 turn, got {turns}")
+    if not isinstance(turns, int) or isinstance(turns, bool) or turns < 1:
+        raise ValueError(f"a horizon must be a whole number, at least 1 turn, got {turns!r}")
 
 
 class _Stateless:

@@ -146,17 +146,19 @@ def run_episode(
         truncated.
 
     Raises:
+        TypeError: `env` is not built on a `TextEnv`.
+        NoPlan: the oracle plays and finds no way.
         EnvFault: the world broke.
     """
-    base = env.unwrapped
-    assert isinstance(base, TextEnv), f"run_episode plays text environments, got {base}"
+    if not isinstance(env.unwrapped, TextEnv):
+        raise TypeError(f"run_episode plays a TextEnv or a wrapper around one, got {env}")
     options = {"task": task, "horizon": horizon}
     observation, info = env.reset(
         seed=seed, options={key: value for key, value in options.items() if value is not None}
     )
-    episode = begin_record(base, observation, seed)
-    player = policy or base.oracle()
-    player.start(base.instructions)
+    episode = begin_record(env, observation, seed)
+    player: Policy = env.get_wrapper_attr("oracle")() if policy is None else policy
+    player.start(episode.instructions)
     while not episode.end_reason:
         reply = player.reply(observation, info)
         observation, reward, terminated, truncated, info = env.step(reply)
@@ -175,16 +177,17 @@ def run_episode(
     return episode
 
 
-def begin_record(env: TextEnv, observation: str, seed: int | None) -> Episode:
-    """The record of an episode of `env` that has just been reset."""
+def begin_record(env: gymnasium.Env[str, str], observation: str, seed: int | None) -> Episode:
+    """The record of an episode of `env`, a `TextEnv` or a wrapper, that has just been reset."""
+    told = env.get_wrapper_attr  # what the outermost wrapper says that has something to say
     return Episode(
-        task=env.task,
+        task=told("task"),
         seed=seed,
-        horizon=env.horizon,
-        instructions=env.instructions,
+        horizon=told("horizon"),
+        instructions=told("instructions"),
         first_observation=observation,
         env_id=env.spec.id if env.spec else "",
-        action_format=env.action_format,
+        action_format=told("action_format"),
         versions=package_versions(),
     )
 

@@ -76,7 +76,14 @@ class SavedState:
                 generator=_restored(fields.pop("generator")),
                 **fields,
             )
-        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             raise InvalidState(f"not a state saved by save_state(): {error!r}") from error
         if schema != STATE_SCHEMA:
             raise InvalidState(f"state schema {STATE_SCHEMA} expected, got {schema!r}")

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -40,6 +41,9 @@ class Task:
         horizon: hint: how many turns an episode may take when nobody says otherwise.
         difficulty: turns that the oracle needs, or None if it has not solved the task.
         payload: what else the family needs; JSON values.
+
+    Raises:
+        InvalidTask: a field is of a wrong kind.
     """
 
     family: str
@@ -53,9 +57,19 @@ class Task:
     payload: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.horizon < 1:
-            raise InvalidTask(f"task {self.id!r}: horizon must be at least 1, got {self.horizon}")
+        for name in ("family", "id", "split", "goal", "category"):
+            self._require(name, "a text", isinstance(getattr(self, name), str))
+        self._require("seed", "None or at least 0", self.seed is None or _is_count(self.seed, 0))
+        self._require("horizon", "at least 1", _is_count(self.horizon, 1))
+        known = self.difficulty
+        self._require("difficulty", "None or at least 0", known is None or _is_count(known, 0))
+        self._require("payload", "a mapping", isinstance(self.payload, Mapping))
         object.__setattr__(self, "payload", MappingProxyType(dict(self.payload)))
+
+    def _require(self, name: str, what: str, holds: bool) -> None:
+        if not holds:
+            value = getattr(self, name)
+            raise InvalidTask(f"task {self.id!r}: {name} must be {what}, got {value!r}")
 
     def __hash__(self) -> int:
         return hash((self.family, self.id))
@@ -130,13 +144,16 @@ class TaskSet(Sequence[Task]):
             return TaskSet(self._source, self._rows[key])
         if isinstance(key, str):
             row = self._source.row(key)
-            if row is None or row not in self._rows:
+            if row is None:
                 raise UnknownName("task", key, self._source.near_ids(key))
+            if row not in self._rows:
+                raise UnknownName("task of this set", key, self.head(5).ids)
             return self._source.task(row)
         try:
-            return self._source.task(int(self._rows[key]))
+            row = int(self._rows[operator.index(key)])
         except IndexError:
             raise IndexError(f"task index {key} is out of range; there are {len(self)}") from None
+        return self._source.task(row)
 
     def __iter__(self) -> Iterator[Task]:
         return (self._source.task(int(row)) for row in self._rows)
@@ -152,7 +169,13 @@ class TaskSet(Sequence[Task]):
         return tuple(task.id for task in self)
 
     def head(self, n: int) -> TaskSet:
-        """The first `n` tasks."""
+        """The first `n` tasks, or all if there are fewer.
+
+        Raises:
+            ValueError: `n` is negative.
+        """
+        if n < 0:
+            raise ValueError(f"head() takes a number of tasks, at least 0; got {n}")
         return self[:n]
 
     def shuffle(self, seed: int) -> TaskSet:
@@ -209,6 +232,10 @@ class ListSource:
         return tuple(self._row_of)
 
 
+def _is_count(value: object, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
 def check_split(split: str, known: Sequence[str] = SPLITS) -> str:
     """Return `split` if it is known.
 
@@ -227,9 +254,12 @@ def read_task_ids(path: str | Path) -> list[str]:
         InvalidTask: the file cannot be read or holds no id.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidTask(f"cannot read task ids from {str(path)!r}: {error}") from None
+        raise InvalidTask(
+            f"cannot read task ids from the file {str(path)!r}: {error}; "
+            "ids themselves are given in a list"
+        ) from None
     ids = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
     if not ids:
         raise InvalidTask(f"the task file {str(path)!r} holds no task id; expected one a line")

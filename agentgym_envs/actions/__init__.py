@@ -10,7 +10,7 @@ import importlib
 
 from agentgym_envs.actions.base import ActionFormat
 from agentgym_envs.actions.grammar import Command, Grammar, Parameter, Verb, verb
-from agentgym_envs.errors import UnknownName
+from agentgym_envs.arguments import one_of
 
 _FORMATS = {
     "command": "agentgym_envs.actions.command:CommandFormat",
@@ -27,9 +27,7 @@ def action_format(name: str) -> ActionFormat:
     Raises:
         UnknownName: there is none.
     """
-    if name not in _FORMATS:
-        raise UnknownName("action format", name, _FORMATS)
-    module, _, attribute = _FORMATS[name].partition(":")
+    module, _, attribute = _FORMATS[one_of("action format", name, _FORMATS)].partition(":")
     found: ActionFormat = getattr(importlib.import_module(module), attribute)()
     return found
 

@@ -14,10 +14,11 @@ from importlib import resources
 from typing import TYPE_CHECKING, Protocol
 
 from agentgym_envs.actions import Grammar, Verb
+from agentgym_envs.arguments import one_of
 from agentgym_envs.babyai.actions import ACTION_MODES, admissible
 from agentgym_envs.babyai.observation import observation_style
 from agentgym_envs.babyai.world import BabyAIWorld
-from agentgym_envs.errors import CommandError, UnknownName
+from agentgym_envs.errors import CommandError
 
 if TYPE_CHECKING:
     from agentgym_envs.babyai.env import BabyAIEnv
@@ -72,8 +73,7 @@ def own_dialect(action_mode: str, obs_style: str) -> Dialect:
     Raises:
         UnknownName: another mode or style.
     """
-    if action_mode not in ACTION_MODES:
-        raise UnknownName("action_mode", action_mode, ACTION_MODES)
+    verbs = ACTION_MODES[one_of("action_mode", action_mode, ACTION_MODES)]
     style = observation_style(obs_style)
 
     def scene(world: BabyAIWorld) -> str:
@@ -83,7 +83,7 @@ def own_dialect(action_mode: str, obs_style: str) -> Dialect:
         return f"{style.message(note)} {scene(world)}" if note else scene(world)
 
     return Dialect(
-        verbs=ACTION_MODES[action_mode],
+        verbs=verbs,
         rules=lambda grammar: f"{_rules(obs_style)}\n\nCommands:\n{grammar.describe()}",
         first=lambda world: style.goal(world.mission) + scene(world),
         observe=observe,

@@ -24,7 +24,7 @@ from agentgym_envs.babyai.tasks import (
 from agentgym_envs.babyai.world import BabyAIWorld
 from agentgym_envs.core import TextEnv
 from agentgym_envs.episodes import EndReason
-from agentgym_envs.errors import CommandError, EnvFault, InvalidTask
+from agentgym_envs.errors import CommandError, EnvFault, InvalidState, InvalidTask
 from agentgym_envs.outcomes import Outcome, RewardFunction
 from agentgym_envs.policies import PlannedPolicy
 from agentgym_envs.tasks import Task, TaskSet
@@ -72,8 +72,9 @@ class BabyAIEnv(TextEnv):
     ## Episode End
 
     Terminated when the mission is accomplished, or has failed (a few levels forbid mistakes);
-    truncated at the horizon, by default twice the oracle's turns plus 5. minigrid's own step
-    limit ends nothing.
+    truncated at the horizon. By default it is twice the turns that the oracle needs, plus 5, with
+    seven times these turns for ``action_mode="low"`` and twice for ``compat="agentgym"``; tasks
+    that are not certified take minigrid's own step limit as a measure, which ends nothing itself.
 
     ## Information
 
@@ -115,6 +116,7 @@ class BabyAIEnv(TextEnv):
 
         Raises:
             UnknownName: an unknown level, suite, mode or style.
+            TypeError: levels that are neither a text nor a list of texts.
             ValueError: no levels, or a mode or style beside ``compat``.
         """
         super().__init__(**shared)
@@ -215,6 +217,8 @@ class BabyAIEnv(TextEnv):
         return self._world.to_json()
 
     def _load_world(self, task: Task, state: Any) -> None:
+        if (state["level"], state["seed"]) != (task.payload["level"], task.seed):
+            raise InvalidState(f"the state is not of a world of task {task.id!r}")
         world = BabyAIWorld()
         world.load_json(state)
         self._world = world

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from agentgym_envs.arguments import text_list
 from agentgym_envs.babyai.generation import registered_levels
 from agentgym_envs.errors import UnknownName
 
@@ -84,9 +85,10 @@ def resolve_levels(levels: str | Sequence[str]) -> tuple[str, ...]:
 
     Raises:
         UnknownName: a name is neither.
+        TypeError: neither a text nor a list of texts.
         ValueError: the list is empty.
     """
-    names = [levels] if isinstance(levels, str) else list(levels)
+    names = [levels] if isinstance(levels, str) else text_list("levels", levels)
     if not names:
         raise ValueError("levels is empty; give the name of a level or a suite, or a list of them")
     found = [level for name in names for level in _expand(name)]

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from agentgym_envs.arguments import one_of
 from agentgym_envs.babyai.cells import CLOSED_DOOR, LOCKED_DOOR, OPEN_DOOR, WALL_CODE
 from agentgym_envs.babyai.view import HERE, NUM_CELLS, SIZE, View, ahead_and_right
 from agentgym_envs.episodes import EndReason
-from agentgym_envs.errors import UnknownName
 
 
 class ObservationStyle(NamedTuple):
@@ -36,9 +36,7 @@ def observation_style(name: str) -> ObservationStyle:
     Raises:
         UnknownName: there is none.
     """
-    if name not in _STYLES:
-        raise UnknownName("obs_style", name, _STYLES)
-    return _STYLES[name]
+    return _STYLES[one_of("obs_style", name, _STYLES)]
 
 
 def text_scene(view: View, status: EndReason) -> str:

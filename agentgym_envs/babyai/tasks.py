@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import gzip
 import re
+import zlib
 from collections.abc import Sequence
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -154,18 +155,22 @@ class LevelSource:
 
     def task(self, row: int) -> Task:
         level = self._levels[self._level_of[row]]
-        _, seed, turns, digest, goal = _rows(level, self._split)[self._turn_of[row]].split(" ", 4)
-        return Task(
-            family=FAMILY,
-            id=str(TaskName(self._split, level, int(seed))),
-            split=self._split,
-            goal=goal,
-            category=level,
-            seed=int(seed),
-            horizon=2 * self._turns_factor * int(turns) + 5,
-            difficulty=int(turns),
-            payload={"level": level, "digest": digest},
-        )
+        line = _rows(level, self._split)[self._turn_of[row]]
+        try:
+            _, seed, turns, digest, goal = line.split(" ", 4)
+            return Task(
+                family=FAMILY,
+                id=str(TaskName(self._split, level, int(seed))),
+                split=self._split,
+                goal=goal,
+                category=level,
+                seed=int(seed),
+                horizon=2 * self._turns_factor * int(turns) + 5,
+                difficulty=int(turns),
+                payload={"level": level, "digest": digest},
+            )
+        except ValueError as error:
+            raise InvalidTask(f"not a task of {level}: {line!r}") from error
 
     def row(self, task_id: str) -> int | None:
         split, level, seed = match.groups() if (match := _ID.fullmatch(task_id)) else ("", "", "")
@@ -201,7 +206,7 @@ def _rows(level: str, split: str) -> list[str]:
     """The lines of one level and split, in the order of the file."""
     try:
         lines = gzip.decompress(_data(f"{level}.txt.gz").read_bytes()).decode().splitlines()
-    except (OSError, EOFError, UnicodeDecodeError) as error:
+    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
         raise InvalidTask(f"cannot read the tasks of {level}: {error}") from error
     rows = [line for line in lines if line.startswith(f"{split} ")]
     expected = manifest().splits[split].categories[level]

@@ -21,7 +21,8 @@ from typing import Any, Protocol
 
 import gymnasium
 
-from agentgym_envs.errors import AgentGymError, EnvFault, UnknownName, WorkerFault
+from agentgym_envs.arguments import one_of
+from agentgym_envs.errors import AgentGymError, EnvFault, WorkerFault
 
 _logger = logging.getLogger(__name__)
 
@@ -120,9 +121,7 @@ def make_workers(name: str, factory: EnvFactory, num_envs: int, limits: WorkerLi
         UnknownName: there is none.
         ValueError: it cannot keep `limits`.
     """
-    if name not in _POOLS:
-        raise UnknownName("kind of workers", name, _POOLS)
-    module, _, attribute = _POOLS[name].partition(":")
+    module, _, attribute = _POOLS[one_of("kind of workers", name, _POOLS)].partition(":")
     pool: WorkerPool = getattr(importlib.import_module(module), attribute)(
         factory, num_envs, limits
     )

@@ -1,7 +1,8 @@
 """`Driver`: sends requests to a `WorkerPool` and keeps account of every environment.
 
 Each environment is new, running or ended, and has at most one request on its way. A step or reset
-that broke its environment, or was asked for by mistake, leaves it ended.
+that broke its environment, or was asked for by mistake, leaves it ended. So does a call of all
+environments that Ctrl-C cut short: what came of it was never seen.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ class Driver:
         self._max_horizon = max_horizon
         self._pending: set[int] = set()  # sent, and the outcome not taken yet
         self._outcomes: deque[tuple[Request, Any]] = deque()
+        self._was_interrupted = False
         self._last_infos: list[Info] = [{}] * num_envs
 
     # --------------------------------------------------------------------------------- refusals
@@ -94,8 +96,17 @@ class Driver:
         options = {**shared, **{key: value for key, value in own.items() if value is not None}}
         return Request(index, "reset", kwargs={"seed": seed, "options": options or None})
 
+    def finish_interrupted(self) -> None:
+        """Wait for what an interrupted call of all environments left on its way, and drop it."""
+        if self._was_interrupted:
+            while self._pool.collect(None):
+                continue
+            self.ended |= self._pending
+            self.clear()
+
     def submit(self, requests: Iterable[Request]) -> None:
         """Send requests and wait for nothing."""
+        self._was_interrupted = False
         for request in requests:
             self._pending.add(request.index)
             self._pool.submit(request)
@@ -168,6 +179,7 @@ class Driver:
 
     def clear(self) -> None:
         """Forget what is pending."""
+        self._was_interrupted = False
         self._pending.clear()
         self._outcomes.clear()
 
@@ -189,6 +201,7 @@ class Driver:
     def _round_trip(self, requests: Sequence[Request]) -> dict[int, Any]:
         """Outcomes by index, in the order of `requests`."""
         self.submit(requests)
+        self._was_interrupted = True  # what holds if Ctrl-C comes between
         while len(self._outcomes) < len(requests):
             self._outcomes.extend(self._pool.collect(None))
         outcomes = {request.index: outcome for request, outcome in self._outcomes}

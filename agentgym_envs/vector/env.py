@@ -86,6 +86,8 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
             if max_episode_steps is None
             else arguments.positive_int("max_episode_steps", max_episode_steps)
         )
+        if max_threads is not None:
+            max_threads = arguments.positive_int("max_threads", max_threads)
         limits = WorkerLimits(step_timeout_s, reset_timeout_s, max_threads)
         wrappers = tuple(env_wrappers)
         factory = env_factory(env, env_kwargs, wrappers)
@@ -272,7 +274,13 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
 
     @property
     def envs(self) -> tuple[gymnasium.Env[str, str], ...]:
-        """The environments; only in-line workers hand them out."""
+        """The environments; only in-line workers hand them out.
+
+        Raises:
+            AttributeError: the workers keep them to themselves.
+            ClosedEnvironmentError: after `close`.
+        """
+        self._require_open("envs")
         pool: Any = self._pool
         if not hasattr(type(pool), "envs"):
             raise AttributeError(
@@ -361,9 +369,11 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
                 f"{call}() needs autoreset_mode=DISABLED, this is {self.autoreset_mode.name}: "
                 "without lock-step the caller says when an episode begins"
             )
+        self._driver.finish_interrupted()
 
     def _require_idle(self, call: str) -> None:
         self._require_open(call)
+        self._driver.finish_interrupted()
         self._driver.require_idle(call)
 
     def _require_open(self, call: str) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.errors import EnvFault
+from agentgym_envs.spaces import to_utf8
 from agentgym_envs.tasks import Task
 from agentgym_envs.vector.base import Failure, Request
 
@@ -87,7 +88,7 @@ def _fault_row(error: Exception, task_id: str, turn: int, score: float) -> Row:
         "success": False,
         "action_valid": False,
         "end_reason": str(EndReason.FAULT),
-        "fault": str(error) or type(error).__name__,
+        "fault": to_utf8(str(error)) or type(error).__name__,
     }
     return FAULT_OBSERVATION, 0.0, False, True, info
 

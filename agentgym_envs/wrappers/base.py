@@ -51,6 +51,16 @@ class TextWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
         return cast(TextEnv, self.env)
 
     @property
+    def capabilities(self) -> frozenset[str]:
+        """Which of the calls below the family has."""
+        return self.inner.capabilities
+
+    @property
+    def split(self) -> str:
+        """Name of the split."""
+        return self.inner.split
+
+    @property
     def tasks(self) -> TaskSet:
         """The tasks that `reset` draws from."""
         return self.inner.tasks
@@ -114,7 +124,7 @@ class TextWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
         try:
             data = json.loads(state)
             name, own, inner = data["wrapper"], data["own"], base64.b85decode(data["inner"])
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InvalidState(f"not a state saved by {type(self).__name__}: {error!r}") from error
         if name != type(self).__name__:
             raise InvalidState(f"the state was saved by {name}, this is {type(self).__name__}")

@@ -87,7 +87,7 @@ class ReusesInfo(CountingEnv):
         return super()._info(**kwargs) | {"admissible": self._kept}
 
     def _check_info_keys(self, info_keys):
-        return super()._check_info_keys({*info_keys, "admissible"})
+        return super()._check_info_keys([*{*info_keys, "admissible"}])
 
 
 class TruncatesLate(CountingEnv):

@@ -97,6 +97,9 @@ def test_checks_take_a_line_each_and_decide_the_exit_code(capsys, monkeypatch):
         (["play", "Test/Counting-v0", "--arg", "split=tset"], "did you mean 'test'"),
         (["play", "Test/Counting-v0", "--arg", "colour=red"], "colour"),
         (["play", "Test/Counting-v0", "--horizon", "0"], "at least 1; got 0"),
+        (["play", "Test/Counting-v0", "--arg", "strict=False"], "True or False, got 'False'"),
+        (["play", "CartPole-v1"], "expected a TextEnv or a TextWrapper"),
+        (["check", "CartPole-v1"], "expected a TextEnv or a TextWrapper"),
     ],
 )
 def test_a_wrong_call_is_one_clear_line(capsys, arguments, message):
@@ -123,3 +126,12 @@ def test_the_package_is_a_command():
         check=True,
     )
     assert "usage: python -m agentgym_envs" in done.stdout
+
+
+def test_ctrl_c_ends_a_check_in_one_line(capsys, monkeypatch):
+    def press_ctrl_c(make):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("agentgym_envs.cli.run_checks", press_ctrl_c)
+    assert main(["check", "Test/Counting-v0", "--json"]) == 130
+    assert capsys.readouterr().err == "stopped\n"

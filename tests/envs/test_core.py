@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 from counting import BareEnv, CountingEnv, FaultyEnv
 
-from agentgym_envs.core import INFO_TYPES, MAX_OBSERVATION, MAX_REPLY
+from agentgym_envs.core import INFO_TYPES, MAX_OBSERVATION, MAX_REPLY, TextEnv
 from agentgym_envs.errors import (
     EnvFault,
     InvalidTask,
@@ -322,3 +322,42 @@ def test_texts_out_of_bounds_are_cut_and_cleaned():
     assert observation == "\ufffd" * MAX_OBSERVATION
     observation, *_ = env.step("add 1" + " " * MAX_REPLY + "x")
     assert observation == "x" * MAX_OBSERVATION
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("strict", "False", "strict must be True or False, got 'False'"),
+        ("instructions_in_observation", 0, "must be True or False, got 0"),
+        ("info_keys", "admissible", "info_keys must be a list of texts, got 'admissible'"),
+        ("info_keys", None, "info_keys must be a list of texts, got None"),
+        ("tasks", [3], "tasks must be a list of texts, but it holds 3"),
+        ("tasks", {NINE}, "tasks must be a list of texts, got {"),
+    ],
+)
+def test_arguments_are_json_values_and_mean_what_they_say(name, value, message):
+    with pytest.raises(TypeError, match=message):
+        CountingEnv(**{name: value}).reset()
+
+
+def test_a_task_of_another_family_is_refused_even_if_it_was_drawn():
+    task = Task("other", "other/train/1", "train", "go", "any", None, 5)
+    with pytest.raises(InvalidTask, match="belongs to 'other', this is 'counting'"):
+        CountingEnv(tasks=TaskSet(ListSource([task]))).reset()
+
+
+def test_nothing_is_asked_of_a_world_that_is_not_there(env):
+    for broken_off in (CountingEnv(), env):
+        with pytest.raises(UnknownName):
+            broken_off.reset(options={"task": "counting/train/no"})
+        for question in (broken_off.admissible, broken_off.state_key, broken_off.save_state):
+            with pytest.raises(gymnasium.error.ResetNeeded):
+                question()
+
+
+def test_a_family_that_lacks_a_part_cannot_be_made():
+    class Unfinished(TextEnv):
+        family = "unfinished"
+
+    with pytest.raises(TypeError, match="_begin, _execute, _load_tasks, _make_grammar, _rules"):
+        Unfinished()

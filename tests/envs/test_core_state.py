@@ -120,6 +120,7 @@ def test_what_is_no_state_is_refused_and_changes_nothing(env):
         b"[]",
         b"null",
         b"\xff",
+        b"[" * 100_000,
         state[:-9],
         changed(state, task={}),
         changed(state, task=3),

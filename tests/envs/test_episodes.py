@@ -98,3 +98,19 @@ def test_a_broken_line_is_named(episode, tmp_path):
 def test_end_reasons_are_strings_and_only_running_is_false():
     assert {reason for reason in EndReason if not reason} == {EndReason.RUNNING}
     assert str(EndReason.FAULT) == "fault"
+
+
+def test_a_line_cut_within_a_character_is_named(episode, tmp_path):
+    file = tmp_path / "episodes.jsonl"
+    write_episodes(file, [episode])
+    whole = file.read_bytes()
+    file.write_bytes(whole + whole[: whole.index("😀".encode()) + 2])
+    records = read_episodes(file)
+    assert next(records) == episode
+    with pytest.raises(InvalidRecord, match=r"episodes\.jsonl, line 2: 'utf-8' codec"):
+        next(records)
+
+
+def test_what_is_no_mapping_is_no_record():
+    with pytest.raises(InvalidRecord, match="expected a mapping, got int"):
+        Episode.from_json(5)

@@ -56,3 +56,11 @@ def test_a_horizon_of_no_turn_is_refused():
 def test_state_of_another_schedule_is_refused():
     with pytest.raises(ValueError, match=r"got state \['level'\]"):
         FixedHorizon(3).load_state_dict({"level": 2})
+
+
+@pytest.mark.parametrize("turns", [2.5, "3", True])
+def test_a_horizon_is_a_whole_number(turns):
+    with pytest.raises(ValueError, match=f"whole number, at least 1 turn, got {turns!r}"):
+        FixedHorizon(turns)
+    with pytest.raises(ValueError, match=f"whole number, at least 1 turn, got {turns!r}"):
+        StagedHorizon([1, turns], 5)

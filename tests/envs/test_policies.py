@@ -108,3 +108,30 @@ def test_a_family_without_oracle_needs_a_policy():
     with pytest.raises(Unsupported):
         run_episode(BareEnv(), task=0)
     assert isinstance(run_episode(BareEnv(), ScriptedPolicy(["done"]), task=0), Episode)
+
+
+def test_what_is_no_text_environment_cannot_be_played():
+    with pytest.raises(TypeError, match=r"plays a TextEnv or a wrapper around one, got .*CartPole"):
+        run_episode(gymnasium.make("CartPole-v1"))
+
+
+def test_a_policy_that_is_false_plays_all_the_same():
+    class Empty(ScriptedPolicy):
+        def __len__(self):
+            return 0
+
+    assert run_episode(CountingEnv(), Empty(["what?"]), horizon=1).turns[0].reply == "what?"
+
+
+def test_the_rules_and_the_oracle_are_those_of_the_outermost_wrapper():
+    class Polite(TextWrapper):
+        @property
+        def instructions(self):
+            return f"Please. {self.inner.instructions}"
+
+        def oracle(self):
+            return ScriptedPolicy(["please"])
+
+    episode = run_episode(gymnasium.wrappers.TimeLimit(Polite(CountingEnv()), 2), task=NINE)
+    assert episode.instructions.startswith("Please. You have a counter.")
+    assert [turn.reply for turn in episode.turns] == ["please", "please"]

@@ -42,5 +42,6 @@ def test_ids_are_found_with_an_import_or_qualified(module):
 def test_public_names_are_found_and_others_are_not():
     for name in agentgym_envs.__all__:
         assert getattr(agentgym_envs, name).__name__ == name
+        assert name in dir(agentgym_envs)
     with pytest.raises(AttributeError, match="no attribute 'TextEnvironment'"):
         _ = agentgym_envs.TextEnvironment

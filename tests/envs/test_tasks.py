@@ -69,7 +69,8 @@ def test_membership_is_by_id_or_by_task(tasks):
 
 
 def test_an_id_outside_a_view_is_unknown_there(tasks):
-    with pytest.raises(UnknownName, match="toy/train/7"):
+    near = "unknown task of this set 'toy/train/7'; did you mean 'toy/train/[012]'"
+    with pytest.raises(UnknownName, match=near):
         tasks.head(3)["toy/train/7"]
 
 
@@ -146,3 +147,34 @@ def test_a_file_without_ids_or_no_file_is_refused(tmp_path):
     (tmp_path / "binary").write_bytes(b"\xff\xfe")
     with pytest.raises(InvalidTask, match="cannot read task ids"):
         read_task_ids(tmp_path / "binary")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"id": 5}, "id must be a text, got 5"),
+        ({"goal": None}, "goal must be a text, got None"),
+        ({"seed": -1}, "seed must be None or at least 0, got -1"),
+        ({"seed": "1"}, "seed must be None or at least 0, got '1'"),
+        ({"horizon": 2.5}, "horizon must be at least 1, got 2.5"),
+        ({"horizon": True}, "horizon must be at least 1, got True"),
+        ({"difficulty": "hard"}, "difficulty must be None or at least 0, got 'hard'"),
+        ({"payload": [1]}, r"payload must be a mapping, got \[1\]"),
+    ],
+)
+def test_a_field_of_a_wrong_kind_is_refused(change, message):
+    with pytest.raises(InvalidTask, match=message):
+        make_task(1, **change)
+
+
+@pytest.mark.parametrize("index", [1.0, None, (1, 2)])
+def test_what_is_no_index_is_refused(tasks, index):
+    with pytest.raises(TypeError, match="integer"):
+        tasks[index]
+
+
+def test_a_head_of_less_than_nothing_is_refused(tasks):
+    assert len(tasks.head(0)) == 0
+    assert len(tasks.head(99)) == 10
+    with pytest.raises(ValueError, match="at least 0; got -1"):
+        tasks.head(-1)

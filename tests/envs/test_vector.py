@@ -65,6 +65,8 @@ def test_spaces_are_batches_of_text(make_vector):
         ({"max_episode_steps": 0}, ValueError, "max_episode_steps must be a whole number"),
         ({"step_timeout_s": 1.0}, ValueError, 'in-line workers cannot keep .*workers="threads"'),
         ({"workers": "threads", "step_timeout_s": 0}, ValueError, "step_timeout_s must be pos"),
+        ({"workers": "threads", "max_threads": 1.5}, ValueError, "max_threads must be a whole"),
+        ({"workers": ["inline"]}, UnknownName, r"unknown kind of workers \['inline'\]"),
         ({"split": "trian"}, UnknownName, "unknown split 'trian'; did you mean 'train'"),
         ({"workers": "threads", "split": "x"}, UnknownName, "unknown split 'x'"),
     ],
@@ -313,6 +315,8 @@ def test_closing_closes_every_environment_once(faulty, workers):
     for call in (env.reset, lambda: env.step(["x"] * 3), env.recv, lambda: env.get_attr("task")):
         with pytest.raises(ClosedEnvironmentError, match="after close"):
             call()
+    with pytest.raises(ClosedEnvironmentError, match="after close"):
+        _ = env.envs
 
 
 def test_closing_leaves_no_thread_behind(make_vector):

@@ -265,3 +265,24 @@ def test_an_interrupt_in_lock_step_leaves_every_environment_to_be_reset(faulty):
         env.step(["add 1"] * 3)
     env.reset()
     env.step(["add 1"] * 3)
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step", "disabled"])
+def test_lock_step_goes_on_after_ctrl_c(faulty, mode):
+    env = faulty(workers="threads", autoreset_mode=mode)
+    env.reset()
+    press = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+    press.start()
+    with pytest.raises(KeyboardInterrupt):
+        env.step(["hang 400", "add 1", "add 1"])
+    press.join()
+    if mode == "disabled":
+        with pytest.raises(ResetNeeded, match=r"environments \[0, 1, 2\]"):
+            env.step(["add 1"] * 3)
+        assert env.recv() == []
+        observations, infos = env.reset()
+    else:
+        observations, *_, infos = env.step(["add 1"] * 3)
+    assert all("The counter shows 0" in observation for observation in observations)
+    assert infos["fault"].tolist() == ["", "", ""]
+    env.step(["add 1"] * 3)

@@ -38,7 +38,8 @@ def env() -> Shout:
 
 def test_a_wrapper_keeps_the_whole_contract(env):
     bare = env.unwrapped
-    for name in ("tasks", "task", "horizon", "action_format", "grammar", "instructions"):
+    names = ("capabilities", "split", "tasks", "task", "horizon", "action_format", "grammar")
+    for name in (*names, "instructions"):
         assert getattr(env, name) == getattr(bare, name)
     assert env.render_command("add 1", "hm") == bare.render_command("add 1", "hm")
     assert env.admissible() == bare.admissible()
@@ -79,7 +80,7 @@ def test_a_state_of_other_wrappers_is_refused(env):
         with pytest.raises(InvalidState):
             other.load_state(env.save_state())
     not_base85 = b'{"wrapper": "Shout", "own": null, "inner": "\xc3\xbc"}'
-    for data in (b"", b"[]", b'{"wrapper": "Shout"}', not_base85):
+    for data in (b"", b"[]", b"[" * 100_000, b'{"wrapper": "Shout"}', not_base85):
         with pytest.raises(InvalidState):
             env.load_state(data)
 

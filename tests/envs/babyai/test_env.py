@@ -1,3 +1,4 @@
+import gzip
 import json
 import pickle
 import subprocess
@@ -17,6 +18,7 @@ from agentgym_envs.babyai.reward import time_discounted
 from agentgym_envs.babyai.world import BabyAIWorld
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.errors import EnvFault, InvalidState, InvalidTask, UnknownName
+from agentgym_envs.manifests import Manifest, SplitSummary
 from agentgym_envs.outcomes import RewardInput
 from agentgym_envs.policies import RandomPolicy, run_episode
 from agentgym_envs.tasks import SPLITS, Task
@@ -245,6 +247,10 @@ def test_unknown_tasks_are_answered_with_near_names(task, message):
     [
         ({"levels": "GoToRedBal"}, UnknownName, "did you mean 'GoToRedBall'"),
         ({"levels": []}, ValueError, "levels is empty"),
+        ({"levels": None}, TypeError, "levels must be a list of texts, got None"),
+        ({"levels": {"GoTo", "Open"}}, TypeError, "levels must be a list of texts, got {"),
+        ({"levels": [5]}, TypeError, "levels must be a list of texts, but it holds 5"),
+        ({"action_mode": ["high"]}, UnknownName, "unknown action_mode"),
         ({"action_mode": "hihg"}, UnknownName, "unknown action_mode 'hihg'; did you mean 'high'"),
         ({"obs_style": "txt"}, UnknownName, "unknown obs_style 'txt'; did you mean 'text'"),
         ({"compat": "agentgym", "obs_style": "compact"}, ValueError, "its own actions and texts"),
@@ -256,11 +262,43 @@ def test_wrong_arguments_are_refused_when_the_environment_is_made(arguments, err
         make(**arguments)
 
 
-def test_levels_without_certified_tasks_say_what_to_do():
+def test_levels_without_certified_tasks_say_what_to_do(monkeypatch):
+    nothing = {split: SplitSummary(0, "", {}) for split in SPLITS}
+    monkeypatch.setattr(tasks, "manifest", lambda: Manifest("babyai", "1", nothing))
     env = make(levels="GoToObjMazeS4R2")
     with pytest.raises(InvalidTask, match="'babyai/any/GoToObjMazeS4R2/0'"):
         env.reset()
     env.reset(options={"task": "babyai/any/GoToObjMazeS4R2/0"})
+
+
+def _broken_stream(data):
+    return data[:12] + bytes([data[12] ^ 255]) + data[13:]
+
+
+def _changed_rows(change):
+    return lambda data: gzip.compress(change(gzip.decompress(data).decode()).encode())
+
+
+@pytest.mark.parametrize(
+    ("tamper", "error", "message"),
+    [
+        (lambda data: data[: len(data) // 2], InvalidTask, "cannot read the tasks of GoToRedBall"),
+        (_broken_stream, InvalidTask, "cannot read the tasks of GoToRedBall"),
+        (_changed_rows(lambda text: text.partition("\n")[2]), InvalidTask, "counts 1000 tasks"),
+        (_changed_rows(lambda text: text.replace(" ", " x", 1)), InvalidTask, "'train x0 "),
+        (_changed_rows(lambda text: text.replace("ball", "box")), EnvFault, "instead of .* box"),
+    ],
+)
+def test_data_files_that_were_tampered_with_are_found_out(
+    tamper, error, message, monkeypatch, tmp_path
+):
+    good = tasks._data("GoToRedBall.txt.gz").read_bytes()
+    (tmp_path / "GoToRedBall.txt.gz").write_bytes(tamper(good))
+    tasks.manifest()
+    monkeypatch.setattr(tasks, "_data", lambda name: tmp_path / name)
+    monkeypatch.setattr(tasks, "_rows", tasks._rows.__wrapped__)  # leaves the cache alone
+    with pytest.raises(error, match=message):
+        make(levels="GoToRedBall").reset(options={"task": 0})
 
 
 def test_a_task_without_a_level_is_refused():
@@ -309,7 +347,13 @@ def test_a_broken_state_is_refused_and_changes_nothing():
     env.step("turn left")
     key = env.state_key()
     state = json.loads(env.save_state())
-    for broken in ({"level": "GoToRedBall"}, state["world"] | {"thing_at": [[3, 99]]}, None):
+    for broken in (
+        {"level": "GoToRedBall"},
+        state["world"] | {"thing_at": [[3, 99]]},
+        state["world"] | {"seed": 6},
+        state["world"] | {"seed": -1},
+        None,
+    ):
         with pytest.raises(InvalidState):
             env.load_state(json.dumps(state | {"world": broken}).encode())
         assert env.state_key() == key

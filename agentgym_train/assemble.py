@@ -8,6 +8,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+import shutil
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +41,7 @@ from agentgym_train.config import (
 )
 from agentgym_train.curriculum.order import TaskOrder
 from agentgym_train.engines.torch import TorchEngine
-from agentgym_train.errors import ConfigError
+from agentgym_train.errors import ConfigError, ModelError
 from agentgym_train.learner import Learner, frozen_copy
 from agentgym_train.model import create_model, load_model, load_tokenizer
 from agentgym_train.rollout.collector import Collector, EpisodeContext, stable_seed
@@ -49,7 +51,7 @@ from agentgym_train.rollout.demonstrations import (
     transcripts,
     with_tokens,
 )
-from agentgym_train.runs import Progress, RunFolder
+from agentgym_train.runs import Progress, RunFolder, choose_run_folder, create_run_folder
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -169,6 +171,7 @@ def build_policy(
     if config.path:
         tokenizer = load_tokenizer(config.path)
         model = load_model(config.path, dtype=torch.float32, device=device)
+        _check_vocabulary(model, tokenizer, config.path)
     else:
         tokenizer = train_tokenizer(transcripts(demonstrations), config.vocab_size)
         model = create_model(
@@ -182,6 +185,19 @@ def build_policy(
         )
         torch.nn.Module.to(model, device)  # in place; transformers' own `to` has a wrong signature
     return Policy(model, tokenizer, ChatTemplate(tokenizer))
+
+
+def _check_vocabulary(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, path: str
+) -> None:
+    largest = max(tokenizer.get_vocab().values())
+    embeddings: Any = model.get_input_embeddings()
+    num_embeddings = embeddings.weight.shape[0]
+    if largest >= num_embeddings:
+        raise ModelError(
+            f"the tokenizer in {path} gives ids up to {largest}, but the model there has only "
+            f"{num_embeddings} embeddings; they belong to different models"
+        )
 
 
 def build_collector(config: TrainConfig, world: World, policy: Policy) -> Collector:
@@ -266,13 +282,26 @@ class Parts:
         self.phase = phase
 
     def demonstrations(self, config: DemonstrationConfig) -> list[Episode]:
-        """Demonstrations with the tokens a policy would have had to sample; made once."""
+        """Demonstrations with the tokens a policy would have had to sample; made once.
+
+        Those that are longer than the model's context are left out.
+
+        Raises:
+            ConfigError: none is short enough.
+        """
         if config not in self._demonstrations:
-            show = self.config.model.instructions
-            self._demonstrations[config] = [
+            show, longest = self.config.model.instructions, self.config.model.max_context
+            encoded = [
                 with_tokens(episode, self.policy.template, episode.instructions if show else "")
                 for episode in self.world.demonstrations(config)
             ]
+            fitting = [episode for episode in encoded if len(episode.token_ids) <= longest]
+            if not fitting:
+                raise ConfigError(
+                    f"none of {len(encoded)} demonstrations fits the context of {longest} tokens; "
+                    "raise model.max_context or lower demonstrations.horizon"
+                )
+            self._demonstrations[config] = fitting
         return self._demonstrations[config]
 
     def save(self, progress: Progress) -> None:
@@ -336,8 +365,15 @@ def fingerprint(config: TrainConfig, world: World) -> dict[str, Any]:
     }
 
 
-def start_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]:
-    """A new run at step 0; its folder is made once everything else has worked."""
+def start_run(config: TrainConfig) -> tuple[Parts, Progress]:
+    """A new run at step 0; its folder is made once everything else has worked.
+
+    Raises:
+        ConfigError: settings that do not work, or a folder that is taken.
+        ContextError: the model's context is too short for a first prompt.
+    """
+    started = time.perf_counter()
+    folder = choose_run_folder(config.run.dir, config.preset)
     set_threads(config.run.threads)
     world = build_world(config)
     texts = () if config.model.path else world.demonstrations(config.warmup.demonstrations)
@@ -349,9 +385,15 @@ def start_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]:
     )
     parts = Parts(config, folder, world, policy)
     parts.enter_phase("warmup" if config.warmup.steps else config.run.algorithm)
-    folder.create()
-    write_config(config, folder.config)
-    return parts, Progress()
+    observation, _ = world.probe.reset(seed=0, options={"task": world.test[0]})
+    parts.collector.first_prompt(world.test[0], observation)  # refuses a context that is too short
+    parts.folder = create_run_folder(config.run.dir, config.preset)
+    try:
+        write_config(config, parts.folder.config)
+    except OSError:
+        shutil.rmtree(parts.folder.path)
+        raise
+    return parts, Progress(seconds=time.perf_counter() - started)
 
 
 def resume_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]:
@@ -360,6 +402,7 @@ def resume_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]
     Raises:
         CheckpointError: there is none, or it belongs to other settings or tasks.
     """
+    started = time.perf_counter()
     set_threads(config.run.threads)
     world = build_world(config)
     checkpoint = load_checkpoint(
@@ -368,4 +411,6 @@ def resume_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]
     model = dataclasses.replace(config.model, path=str(checkpoint.model_folder))
     policy = build_policy(model, (), seed=0, device=device_of(config.run.device))
     parts = Parts(config, folder, world, policy)
-    return parts, parts.restore(checkpoint)
+    progress = parts.restore(checkpoint)
+    progress.seconds += time.perf_counter() - started
+    return parts, progress

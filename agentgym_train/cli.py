@@ -11,7 +11,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 _USAGE = """\
 usage: python -m agentgym_train [train] [--preset NAME] [settings]   train; see train --help
@@ -46,11 +46,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = words.pop(0) if words and not words[0].startswith("-") else "train"
     try:
         figures = _COMMANDS[name](commands, words) if name in _COMMANDS else _unknown(name)
-    except (TrainError, AgentGymError) as error:
+    except (TrainError, AgentGymError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except commands.Interrupted as stop:
-        print(stop, file=sys.stderr)
+    except (commands.Interrupted, KeyboardInterrupt) as stop:
+        print(str(stop) or "stopped", file=sys.stderr)
         return 130
     if as_json:
         print(json.dumps(figures))
@@ -71,19 +71,36 @@ def _train(commands: Any, words: list[str]) -> dict[str, Any]:
     return figures
 
 
+class _Parser(argparse.ArgumentParser):
+    """Complains on one line, like everything else here."""
+
+    def error(self, message: str) -> NoReturn:
+        from agentgym_train.errors import ConfigError
+
+        raise ConfigError(f"{message}; see {self.prog} --help")
+
+
+def _positive(text: str) -> int:
+    """A whole number of at least 1; the parser turns the error into its message."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"expected at least 1, got {number}")
+    return number
+
+
 def _resume(commands: Any, words: list[str]) -> dict[str, Any]:
-    parser = argparse.ArgumentParser(prog="agentgym_train resume")
+    parser = _Parser(prog="agentgym_train resume")
     parser.add_argument("run", help="folder of the run")
     figures: dict[str, Any] = commands.resume(parser.parse_args(words).run)
     return figures
 
 
 def _eval(commands: Any, words: list[str]) -> dict[str, Any]:
-    parser = argparse.ArgumentParser(prog="agentgym_train eval")
+    parser = _Parser(prog="agentgym_train eval")
     parser.add_argument("run", help="folder of the run; its newest checkpoint is evaluated")
     parser.add_argument("--split", default="test", choices=("train", "dev", "test"))
-    parser.add_argument("--tasks", type=int, help="number of tasks; as trained by default")
-    parser.add_argument("--horizon", type=int, help="most turns; as trained by default")
+    parser.add_argument("--tasks", type=_positive, help="number of tasks; as trained by default")
+    parser.add_argument("--horizon", type=_positive, help="most turns; as trained by default")
     options = parser.parse_args(words)
     figures: dict[str, Any] = commands.evaluate(
         options.run, options.split, options.tasks, options.horizon
@@ -92,7 +109,7 @@ def _eval(commands: Any, words: list[str]) -> dict[str, Any]:
 
 
 def _report(commands: Any, words: list[str]) -> dict[str, Any]:
-    parser = argparse.ArgumentParser(prog="agentgym_train report")
+    parser = _Parser(prog="agentgym_train report")
     parser.add_argument("run", help="folder of the run")
     parser.add_argument("--beside", nargs="*", default=(), help="runs to draw beside it: controls")
     options = parser.parse_args(words)
@@ -101,6 +118,7 @@ def _report(commands: Any, words: list[str]) -> dict[str, Any]:
 
 
 def _presets(commands: Any, words: list[str]) -> dict[str, Any]:
+    _Parser(prog="agentgym_train presets").parse_args(words)
     figures: dict[str, Any] = commands.presets()
     return figures
 

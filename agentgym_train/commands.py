@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
+import itertools
 import json
 import logging
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -14,6 +17,7 @@ import tyro
 from rich.console import Console
 from rich.logging import RichHandler
 
+from agentgym_envs.errors import UnknownName
 from agentgym_train import assemble, loop
 from agentgym_train.config import (
     DEFAULT_PRESET,
@@ -21,8 +25,9 @@ from agentgym_train.config import (
     load_preset,
     preset_names,
     read_config,
+    setting_names,
 )
-from agentgym_train.errors import ConfigError
+from agentgym_train.errors import ConfigError, TrainError
 from agentgym_train.evaluate import evaluate as evaluate_policy
 from agentgym_train.loggers.base import Loggers
 from agentgym_train.loggers.console import ConsoleLogger
@@ -33,7 +38,6 @@ from agentgym_train.runs import (
     InterruptRequest,
     Progress,
     RunFolder,
-    choose_run_folder,
     open_run_folder,
 )
 from agentgym_train.viewer.report import write_report
@@ -49,8 +53,7 @@ def train(words: Sequence[str]) -> dict[str, Any]:
         Interrupted: Ctrl-C; says how to go on.
     """
     config = parse_settings(words)
-    folder = choose_run_folder(config.run.dir, config.preset)
-    parts, progress = assemble.start_run(config, folder)
+    parts, progress = assemble.start_run(config)
     return _run(parts, progress)
 
 
@@ -100,7 +103,7 @@ def parse_settings(words: Sequence[str]) -> TrainConfig:
 
     Raises:
         ConfigError: settings that cannot work together.
-        UnknownName: no such preset.
+        UnknownName: no such preset or setting.
     """
     words = list(words)
     preset = _take_option(words, "--preset")
@@ -110,8 +113,30 @@ def parse_settings(words: Sequence[str]) -> TrainConfig:
     default = read_config(file) if file else load_preset(preset or DEFAULT_PRESET)
     registry = tyro.constructors.ConstructorRegistry()
     registry.primitive_rule(_json_object)
-    with registry:
-        return tyro.cli(TrainConfig, default=default, args=words, prog="python -m agentgym_train")
+    complaint = io.StringIO()
+    try:
+        with registry, contextlib.redirect_stderr(complaint):
+            config, unknown = tyro.cli(
+                TrainConfig,
+                default=default,
+                args=words,
+                prog="python -m agentgym_train",
+                return_unknown_args=True,
+            )
+    except SystemExit as stop:
+        if not stop.code:  # help was asked for
+            raise
+        raise ConfigError(_first_paragraph(complaint.getvalue())) from None
+    if unknown:
+        flags = [f"--{name.replace('_', '-')}" for name in setting_names(default)]
+        raise UnknownName("setting", unknown[0].partition("=")[0], flags)
+    return config
+
+
+def _first_paragraph(box: str) -> str:
+    """What a framed message of tyro's says, on one line, without the help below it."""
+    lines = [line.strip("│ ") for line in box.splitlines()[1:-1]]
+    return " ".join(itertools.takewhile(lambda line: not line.startswith("─"), lines))
 
 
 def _take_option(words: list[str], name: str) -> str:
@@ -133,10 +158,22 @@ def _json_object(info: Any) -> Any:
     return tyro.constructors.PrimitiveConstructorSpec(
         nargs=1,
         metavar="JSON",
-        instance_from_str=lambda texts: json.loads(texts[0]),
+        instance_from_str=lambda texts: _parse_object(texts[0]),
         is_instance=lambda value: isinstance(value, dict),
         str_from_instance=lambda value: [json.dumps(value)],
     )
+
+
+def _parse_object(text: str) -> dict[str, Any]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise ConfigError(
+            f"""expected a JSON object like '{{"levels": "BossLevel"}}', got {text!r}"""
+        )
+    return value
 
 
 def _run(parts: assemble.Parts, progress: Progress) -> dict[str, Any]:
@@ -144,15 +181,22 @@ def _run(parts: assemble.Parts, progress: Progress) -> dict[str, Any]:
     console = Console(stderr=True)
     _log_warnings(console)
     total = config.warmup.steps + config.run.steps
+    go_on = f"python -m agentgym_train resume {shlex.quote(str(folder.path))}"
     console.print(f"run folder: {folder.path}", highlight=False)
     try:
         with _loggers(folder, console, progress, total) as logger, InterruptRequest() as interrupt:
             loop.train(parts, progress, logger, interrupt)
     except Interrupted:
         raise Interrupted(
-            f"stopped after step {progress.step} of {total}; go on with:\n"
-            f"  python -m agentgym_train resume {folder.path}"
+            f"stopped after step {progress.step} of {total}; go on with:\n  {go_on}"
         ) from None
+    except KeyboardInterrupt:
+        raise Interrupted(f"stopped at once; go on from the last checkpoint:\n  {go_on}") from None
+    except OSError as error:
+        raise TrainError(
+            f"cannot write into {folder.path}: {error}; free space, then go on from the last "
+            f"checkpoint with: {go_on}"
+        ) from error
     finally:
         parts.close()
     figures = _figures(parts, progress)
@@ -166,10 +210,12 @@ def _run(parts: assemble.Parts, progress: Progress) -> dict[str, Any]:
 def _loggers(
     folder: RunFolder, console: Console, progress: Progress, total: int
 ) -> Iterator[Loggers]:
+    finished = progress.step >= total and "after" in progress.reports
+    resume_at = progress.step + finished  # the last record bears the number of the next step
     loggers = Loggers(
         [
-            JsonlLogger(folder.metrics, resume_at=progress.step),
-            TensorBoardLogger(folder.tensorboard, resume_at=progress.step),
+            JsonlLogger(folder.metrics, resume_at=resume_at),
+            TensorBoardLogger(folder.tensorboard, resume_at=resume_at),
             ConsoleLogger(console, total=total, done=progress.step),
         ]
     )

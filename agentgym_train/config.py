@@ -12,7 +12,7 @@ import dataclasses
 import tomllib
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
@@ -59,6 +59,11 @@ class RunConfig:
             raise ConfigError(
                 "run.steps must be at least 0, run.checkpoint_every and run.keep_checkpoints at "
                 f"least 1; got {self.steps}, {self.checkpoint_every}, {self.keep_checkpoints}"
+            )
+        if self.save_episodes_every < 0 or self.threads < 0:
+            raise ConfigError(
+                "run.save_episodes_every and run.threads must be at least 0, got "
+                f"{self.save_episodes_every} and {self.threads}"
             )
 
 
@@ -111,6 +116,10 @@ class ModelConfig:
     demonstrations and is faster without."""
 
     def __post_init__(self) -> None:
+        sizes = ("hidden_size", "num_layers", "num_heads", "vocab_size", "max_context")
+        too_small = [f"model.{name}" for name in sizes if getattr(self, name) < 1]
+        if too_small:
+            raise ConfigError(f"{', '.join(too_small)} must be at least 1")
         if self.hidden_size % self.num_heads:
             raise ConfigError(
                 f"model.hidden_size must be a multiple of model.num_heads, got "
@@ -152,6 +161,12 @@ class SupervisedConfig:
             raise ConfigError(
                 "steps must be at least 0 and episodes_per_step at least 1, got "
                 f"{self.steps} and {self.episodes_per_step}"
+            )
+        if self.steps and self.episodes_per_step > self.demonstrations.episodes:
+            raise ConfigError(
+                f"a step wants {self.episodes_per_step} different demonstrations, but only "
+                f"{self.demonstrations.episodes} are made; lower episodes_per_step or raise "
+                "demonstrations.episodes"
             )
 
 
@@ -215,9 +230,10 @@ def read_config(path: str | Path) -> TrainConfig:
         ConfigError: the file is missing, no TOML, or holds settings that do not exist.
     """
     try:
-        return config_from_dict(tomllib.loads(Path(path).read_text(encoding="utf-8")))
-    except (OSError, tomllib.TOMLDecodeError) as error:
+        data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:  # no such file, no UTF-8, no TOML
         raise ConfigError(f"cannot read the settings in {path}: {error}") from None
+    return config_from_dict(data)
 
 
 def write_config(config: TrainConfig, path: str | Path) -> None:
@@ -228,6 +244,20 @@ def write_config(config: TrainConfig, path: str | Path) -> None:
 def config_to_dict(config: TrainConfig) -> dict[str, Any]:
     """The settings as nested plain values."""
     return dataclasses.asdict(config)
+
+
+def setting_names(config: TrainConfig) -> list[str]:
+    """Dotted names of all settings, in order: ``"run.steps"``."""
+    return list(_dotted(config, ""))
+
+
+def _dotted(config: Any, prefix: str) -> Iterator[str]:
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from _dotted(value, f"{prefix}{field.name}.")
+        else:
+            yield prefix + field.name
 
 
 def config_from_dict(data: Mapping[str, Any]) -> TrainConfig:
@@ -260,7 +290,9 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
     if origin is Literal and value in arguments:
         return value
     if origin is tuple and isinstance(value, list | tuple):
-        return tuple(_convert(arguments[0], item, name) for item in value)
+        kinds = arguments[:1] * len(value) if arguments[-1] is ... else arguments
+        if len(kinds) == len(value):
+            return tuple(_convert(*pair, name) for pair in zip(kinds, value, strict=True))
     if origin is types.UnionType and any(type(value) is option for option in arguments):
         return value
     if hint is float and type(value) in (int, float):
@@ -275,4 +307,8 @@ def _convert(hint: Any, value: Any, name: str) -> Any:
 def _readable(hint: Any) -> str:
     if typing.get_origin(hint) is Literal:
         return "one of " + ", ".join(repr(option) for option in typing.get_args(hint))
+    if typing.get_origin(hint) is tuple:
+        return f"a list of the kind {hint}"
+    if dataclasses.is_dataclass(hint) or typing.get_origin(hint) is collections.abc.Mapping:
+        return "a table"
     return getattr(hint, "__name__", str(hint))

@@ -10,8 +10,8 @@
     ├── TokenError (RuntimeError)     token records that contradict each other: never trained on
     └── TooManyFaults (RuntimeError)  environments break more often than the budget allows
 
-The command line shows the message of these on one line and exits with 2; anything else is a bug
-and keeps its traceback.
+The command line shows the message of these, and of what the operating system refuses, on one line
+and exits with 2; anything else is a bug and keeps its traceback.
 """
 
 from __future__ import annotations

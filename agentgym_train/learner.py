@@ -210,8 +210,8 @@ class Learner:
         if not torch.isfinite(norm):
             self._optimizer.zero_grad()
             raise TrainError(
-                f"the gradient of step {step} is not finite (norm {float(norm)}); go on from the "
-                "last checkpoint with a lower learner.learning_rate"
+                f"the gradient of step {step} is not finite (norm {float(norm)}); start a run with "
+                "a lower learner.learning_rate, from a checkpoint's weights by --model.path"
             )
         self._num_updates += 1
         for group in self._optimizer.param_groups:

@@ -43,9 +43,12 @@ def train(parts: Parts, progress: Progress, logger: Logger, interrupt: Interrupt
     """
     config, warmup = parts.config, parts.config.warmup.steps
     total = warmup + config.run.steps
+    if progress.step < total:  # a finished run may have been made longer
+        progress.reports.pop("after", None)
+    clock = _Clock()
     try:
         while progress.step < total:
-            clock = _Clock()
+            interrupt()
             step = progress.step
             phase = "warmup" if step < warmup else config.run.algorithm
             parts.enter_phase(phase)
@@ -63,13 +66,16 @@ def train(parts: Parts, progress: Progress, logger: Logger, interrupt: Interrupt
             else:
                 values |= _play_and_learn(parts, step - warmup, clock, interrupt)
             progress.step += 1
+            progress.seconds += clock.total
+            # Before the checkpoint: a crash in between leaves a record too many, not one too few.
+            logger.log(step, phase, values | clock.metrics(values))
+            clock = _Clock()
             with clock("time/save"):
                 if progress.step % config.run.checkpoint_every == 0 or progress.step == total:
                     parts.save(progress)
-            progress.seconds += clock.total
-            logger.log(step, phase, values | clock.metrics(values))
-        _finish(parts, progress, logger, interrupt)
+        _finish(parts, progress, logger, interrupt, clock)
     except Interrupted:
+        progress.seconds += clock.total
         parts.save(progress)
         raise
 
@@ -99,7 +105,8 @@ def _clone(parts: Parts, phase: SupervisedConfig, step: int, clock: _Clock) -> d
     demonstrations = parts.demonstrations(phase.demonstrations)
     seed = stable_seed(parts.config.run.seed, "demonstrations", step)
     rng = np.random.default_rng(seed)
-    chosen = rng.choice(len(demonstrations), size=phase.episodes_per_step, replace=False)
+    size = min(phase.episodes_per_step, len(demonstrations))
+    chosen = rng.choice(len(demonstrations), size=size, replace=False)
     with clock("time/update"):
         return _update(parts, [[demonstrations[int(index)]] for index in chosen], step)
 
@@ -120,11 +127,12 @@ def _evaluate(parts: Parts, split: str, interrupt: InterruptRequest) -> EvalRepo
     return evaluate(parts.collector, tasks, horizon=parts.config.eval.horizon, interrupt=interrupt)
 
 
-def _finish(parts: Parts, progress: Progress, logger: Logger, interrupt: InterruptRequest) -> None:
+def _finish(
+    parts: Parts, progress: Progress, logger: Logger, interrupt: InterruptRequest, clock: _Clock
+) -> None:
     """Evaluate what came out, on both held-out splits."""
     if "after" in progress.reports:
         return
-    clock = _Clock()
     with clock("time/eval"):
         if "before" not in progress.reports:  # no step came after the warm-up
             progress.reports["before"] = _evaluate(parts, "test", interrupt).to_json()

@@ -65,7 +65,7 @@ METRICS: Mapping[str, Metric] = {
     "time/rollout": Metric("s", "collecting episodes"),
     "time/update": Metric("s", "learning"),
     "time/eval": Metric("s", "evaluation"),
-    "time/save": Metric("s", "writing the checkpoint and the logs"),
+    "time/save": Metric("s", "writing episodes, and the checkpoint before the step"),
     "time/step": Metric("s", "the whole step"),
     "speed/sampled_tokens": Metric("tokens/s", "sampled tokens per second of collecting"),
     "speed/rollout_tokens": Metric("tokens/s", "sampled and prefilled tokens per second"),

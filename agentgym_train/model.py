@@ -177,8 +177,19 @@ def load_model(
             "its config.json belongs to another model"
         )
     placed: PreTrainedModel = model.to(device).eval()
+    _align(placed)
     _check_logits(placed)
     return placed
+
+
+def _align(model: PreTrainedModel) -> None:
+    """Move weights that lie in a mapped file, at odd addresses, to where torch puts new ones.
+
+    Matrix products round differently at odd addresses, and a run that was resumed would part from
+    the one that was never stopped.
+    """
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data = tensor.data.clone()
 
 
 def load_tokenizer(path: str | os.PathLike[str]) -> PreTrainedTokenizerBase:

@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import json
@@ -33,8 +34,8 @@ class Progress:
 
     Attributes:
         step: steps done, warm-up included; the next step has this number.
-        seconds: time spent so far, over all resumes.
-        reports: evaluation reports, by name: ``before``, ``after``, and ``step-<n>``.
+        seconds: time spent so far, start-up included, over all resumes.
+        reports: evaluation reports, by name: ``before`` and ``after``.
     """
 
     step: int = 0
@@ -85,18 +86,6 @@ class RunFolder:
         """The file of the episodes of one step."""
         return self.path / "episodes" / f"step-{step:06d}.jsonl"
 
-    def create(self) -> None:
-        """Make the folder.
-
-        Raises:
-            ConfigError: it cannot be made.
-        """
-        try:
-            for folder in (self.path, self.path / "episodes", self.checkpoints):
-                folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise ConfigError(f"cannot create the run folder {self.path}: {error}") from None
-
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write the figures, all or nothing."""
         temporary = self.result.with_suffix(".tmp")
@@ -115,7 +104,7 @@ def choose_run_folder(wanted: str, preset: str) -> RunFolder:
         ConfigError: the folder is not empty.
     """
     if wanted:
-        path = Path(wanted)
+        path = Path(wanted).expanduser()
         if path.exists() and (not path.is_dir() or any(path.iterdir())):
             raise ConfigError(
                 f"{path} is not an empty folder; go on with its run by "
@@ -125,6 +114,28 @@ def choose_run_folder(wanted: str, preset: str) -> RunFolder:
         names = (f"{preset}-{n}" if n > 1 else preset for n in itertools.count(1))
         path = next(Path("runs") / name for name in names if not (Path("runs") / name).exists())
     return RunFolder(path)
+
+
+def create_run_folder(wanted: str, preset: str) -> RunFolder:
+    """Make the folder of a new run; of several processes that want one name, one gets it.
+
+    Args:
+        wanted: as for `choose_run_folder`.
+        preset: name of the preset.
+
+    Raises:
+        ConfigError: the folder is not empty, or cannot be made.
+    """
+    while True:
+        folder = choose_run_folder(wanted, preset)
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+            with contextlib.suppress(FileExistsError):  # another run was faster; is a name left?
+                folder.checkpoints.mkdir()
+                folder.episodes(0).parent.mkdir()
+                return folder
+        except OSError as error:
+            raise ConfigError(f"cannot create the run folder {folder.path}: {error}") from None
 
 
 def open_run_folder(path: str | Path) -> RunFolder:

@@ -44,9 +44,12 @@ def compare(options: argparse.Namespace, seed: int) -> None:
 
     def run(name: str, *settings: str) -> Path:
         folder = out / f"{options.preset}-{seed}-{name}"
-        words = ["--preset", options.preset, "--run.seed", str(seed), "--run.dir", str(folder)]
-        figures = run_trainer(*words, *options.settings, *settings)
-        emit(f"{options.preset}/{name}", figures["success_after"], "share", seed=seed, **figures)
+        if not (folder / "result.json").exists():  # an interrupted benchmark goes on here
+            words = ["--preset", options.preset, "--run.seed", str(seed), "--run.dir", str(folder)]
+            run_trainer(*words, *options.settings, *settings)
+        figures = json.loads((folder / "result.json").read_text())
+        del figures["reports"]
+        emit(f"{options.preset}/{name}", figures["success_after"], "share", **figures)
         return folder
 
     rl = run("rl")

@@ -41,6 +41,7 @@ class ConsoleLogger:
 
     def __init__(self, console: Console, *, total: int, done: int = 0) -> None:
         self._console = console
+        self._total = total
         self._latest: dict[str, float] = {}
         self._times = dict.fromkeys(_TIMES, 0.0)
         self._progress = Progress(
@@ -57,18 +58,16 @@ class ConsoleLogger:
             self._live.start()
 
     def log(self, step: int, phase: str, values: Mapping[str, float]) -> None:
+        if "train/samples" in values:  # what this step did not measure must not show an old number
+            self._latest = {n: v for n, v in self._latest.items() if n.startswith("eval/")}
         self._latest |= values
         for name in _TIMES:
             self._times[name] += values.get(name, 0.0)
-        self._progress.update(self._bar, completed=step + 1, description=phase)
+        self._progress.update(self._bar, completed=min(step + 1, self._total), description=phase)
         if self._live is not None:
             self._live.update(self._panel())
         elif (step + 1) % _LINE_EVERY == 0:
-            self._console.print(self._line(step, phase), highlight=False)
-
-    def message(self, text: str) -> None:
-        """Show a line that stays."""
-        self._console.print(text, highlight=False)
+            self._console.print(self._line(step, phase), highlight=False, soft_wrap=True)
 
     def close(self) -> None:
         if self._live is not None:

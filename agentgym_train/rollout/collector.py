@@ -170,6 +170,26 @@ class Collector:
         finally:
             collection.abandon()
 
+    def first_prompt(self, task: Task, observation: str) -> list[int]:
+        """The tokens before the first reply of an episode.
+
+        Raises:
+            ContextError: with a reply they do not fit the model's context.
+        """
+        prompt = self.template.open(self._instructions, observation)
+        if not self.fits(prompt):
+            raise ContextError(
+                f"the first prompt of task {task.id!r} has {len(prompt)} tokens; with "
+                f"{self.sampling.max_tokens} for the reply it does not fit the context of "
+                f"{self.engine.max_context}; raise model.max_context, lower sampling.max_tokens or "
+                "leave out the instructions (model.instructions)"
+            )
+        return prompt
+
+    def fits(self, prompt: Sequence[int]) -> bool:
+        """Whether a prompt and its reply fit the model's context."""
+        return len(prompt) + self.sampling.max_tokens <= self.engine.max_context
+
     def _open_stream(self) -> int:
         self._next_stream += 1
         return self._next_stream
@@ -250,10 +270,10 @@ class _Collection:
         live = self._live[index]
         if result.fault:
             return self._fault(index, live, result.fault)
-        episode, template = live.episode, self._collector.template
+        episode, collector = live.episode, self._collector
         if result.is_reset:
             episode.first_observation = result.observation
-            live.context_ids = template.open(self._collector._instructions, result.observation)
+            live.context_ids = collector.first_prompt(live.job.task, result.observation)
         else:
             _complete_turn(episode.turns[-1], result)
             if result.terminated or result.truncated:
@@ -261,33 +281,20 @@ class _Collection:
                 reason = EndReason(result.info["end_reason"] or EndReason.HORIZON)
                 return self._finish(index, live, reason)
             closed = episode.turns[-1].finish_reason == "stop"
-            live.context_ids = template.extend(result.observation, closed=closed)
+            live.context_ids = collector.template.extend(result.observation, closed=closed)
         live.prompt += live.context_ids
-        if not self._fits(live):
+        if not collector.fits(live.prompt):
             return self._finish(index, live, EndReason.CONTEXT)
         self._env_of[live.stream] = index
-        self._collector.engine.submit(
+        collector.engine.submit(
             Request(
                 stream=live.stream,
                 prompt_ids=tuple(live.prompt),
                 seed=self._reply_seed(live),
-                max_tokens=self._collector.sampling.max_tokens,
+                max_tokens=collector.sampling.max_tokens,
                 temperature=self._temperature,
             )
         )
-        return False
-
-    def _fits(self, live: _Live) -> bool:
-        """Whether prompt and reply fit the context; a first prompt must."""
-        room, limit = self._collector.engine.max_context, self._collector.sampling.max_tokens
-        if len(live.prompt) + limit <= room:
-            return True
-        if not live.episode.turns:
-            raise ContextError(
-                f"the first prompt of task {live.job.task.id!r} has {len(live.prompt)} tokens; "
-                f"with {limit} for the reply it does not fit the context of {room}; raise "
-                "model.max_context or leave out the instructions (model.instructions)"
-            )
         return False
 
     def _act(self, completion: Completion) -> None:

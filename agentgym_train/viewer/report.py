@@ -140,7 +140,10 @@ def _held_out(folders: Sequence[RunFolder], config: TrainConfig) -> str:
         success = [line["eval/success"] for line in points]
         low = [line["eval/success"] - line["eval/success_low"] for line in points]
         high = [line["eval/success_high"] - line["eval/success"] for line in points]
-        axes.errorbar(steps, success, [low, high], marker="o", capsize=3, label=folder.path.name)
+        horizon = read_config(folder.config).eval.horizon
+        same = horizon == config.eval.horizon  # success at another one is no control
+        label = folder.path.name if same else f"{folder.path.name} (at horizon {horizon})"
+        axes.errorbar(steps, success, [low, high], marker="o", capsize=3, label=label)
     axes.axvline(config.warmup.steps, color="0.8", zorder=0)
     axes.set(
         xlabel="steps done (the line marks the end of the warm-up)",

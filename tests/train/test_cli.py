@@ -5,7 +5,9 @@ import shlex
 
 import pytest
 
+from agentgym_train.assemble import start_run
 from agentgym_train.cli import main
+from agentgym_train.commands import parse_settings
 
 TINY = shlex.split("""
     --run.steps 1 --run.threads 1 --env.num-envs 4 --model.hidden-size 16 --model.num-layers 1
@@ -49,6 +51,14 @@ def test_the_last_line_of_json_is_the_figures_and_nothing_else_is_on_standard_ou
         (["--model.path", "nowhere/at/all"], "no model folder 'nowhere/at/all'"),
         (["--model.max-context", "16", "--warmup.steps", "0"], "does not fit the context of 16"),
         (["--eval.tasks", "100000"], "split holds"),
+        (["--batch.group-sise", "3"], "'--batch.group-sise'; did you mean '--batch.group-size'"),
+        (["--run.steps", "many"], "Error parsing --run.steps"),
+        (["--run.device", "tpu"], "'tpu' for argument '--run.device'"),
+        (["--env.arguments", "[1]"], "expected a JSON object"),
+        (["--env.arguments", "{levels"], "expected a JSON object"),
+        (["resume"], "required: run"),
+        (["eval", "nowhere", "--tasks", "0"], "--tasks: expected at least 1, got 0"),
+        (["presets", "all"], "unrecognized arguments: all"),
         (["--batch.tasks-per-step", "100000"], "wants 100000 different tasks"),
     ],
 )
@@ -58,10 +68,10 @@ def test_a_mistake_is_one_line_and_exit_code_2(words, message, tmp_path, monkeyp
     assert main([*settings, *words]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    last = captured.err.splitlines()[-1]
-    assert last.startswith("error: ")
-    assert message in last
-    assert not (tmp_path / "runs").exists() or "context" in message  # nothing is left behind
+    (line,) = captured.err.splitlines()
+    assert line.startswith("error: ")
+    assert message in line
+    assert not (tmp_path / "runs").exists()  # nothing is left behind
 
 
 def test_a_model_folder_without_a_chat_template_is_one_line(tmp_path, monkeypatch, capsys):
@@ -72,9 +82,37 @@ def test_a_model_folder_without_a_chat_template_is_one_line(tmp_path, monkeypatc
     (folder / "chat_template.jinja").unlink()
     assert main([*TINY, "--model.path", str(folder)]) == 2
     assert "has no chat template" in capsys.readouterr().err.splitlines()[-1]
+    (folder / "chat_template.jinja").write_text("{% for %}")
+    assert main([*TINY, "--model.path", str(folder)]) == 2
+    assert "the chat template fails" in capsys.readouterr().err.splitlines()[-1]
     (folder / "tokenizer.json").unlink()
     assert main([*TINY, "--model.path", str(folder)]) == 2
     assert "no tokenizer.json in" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_tokenizer_of_a_larger_model_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for vocab_size in ("270", "280"):
+        assert main([*TINY, "--run.steps", "0", "--model.vocab-size", vocab_size]) == 0
+    capsys.readouterr()
+    small, large = (
+        next((tmp_path / "runs" / name / "checkpoints").glob("step-*")) / "model"
+        for name in ("first-run", "first-run-2")
+    )
+    (large / "tokenizer.json").replace(small / "tokenizer.json")
+    assert main([*TINY, "--model.path", str(small)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "gives ids up to 279, but the model there has only 270 embeddings" in line
+
+
+def test_demonstrations_longer_than_the_context_are_left_out(tmp_path):
+    settings = [*TINY, "--warmup.demonstrations.episodes", "40", "--run.dir", str(tmp_path / "run")]
+    parts, _ = start_run(parse_settings([*settings, "--model.max-context", "140"]))
+    config = parts.config.warmup.demonstrations
+    lengths = [len(episode.token_ids) for episode in parts.demonstrations(config)]
+    assert 0 < len(lengths) < 40
+    assert max(lengths) <= 140
+    parts.close()
 
 
 def test_a_finished_model_can_be_trained_on(tmp_path, monkeypatch, capsys):

@@ -75,6 +75,14 @@ def test_an_unknown_setting_names_near_ones():
         ({"eval": {"horizon": 6}}, "up to 8 turns but evaluation stops at 6"),
         ({"env": {"arguments": {"split": "test"}}}, "must not hold .'split'."),
         ({"env": {"num_envs": 0}}, "env.num_envs must be at least 1, got 0"),
+        ({"model": {"num_heads": 0}}, "model.num_heads must be at least 1"),
+        ({"learner": {"betas": [0.9]}}, r"learner.betas must be .*float, float.*, got \[0.9\]"),
+        ({"run": 3}, "run must be a table, got 3"),
+        ({"run": {"threads": -1}}, "run.threads must be at least 0, got .* -1"),
+        (
+            {"warmup": {"episodes_per_step": 9, "demonstrations": {"episodes": 8}}},
+            "wants 9 different demonstrations, but only 8",
+        ),
         ({"model": {"hidden_size": 100, "num_heads": 3}}, "multiple of model.num_heads, got 100"),
         ({"sampling": {"temperature": 0.0}}, "sampling.temperature must be above 0, got 0"),
         ({"warmup": {"demonstrations": {"noise": 1.0}}}, r"noise must be in \[0, 1\), got 1"),
@@ -83,6 +91,12 @@ def test_an_unknown_setting_names_near_ones():
 def test_settings_that_cannot_work_are_refused_with_what_to_change(data, message):
     with pytest.raises(ConfigError, match=message):
         config_from_dict(data)
+
+
+def test_a_file_that_is_no_text_is_one_line(tmp_path):
+    (tmp_path / "config.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match=r"cannot read the settings in .*config.toml: 'utf-8'"):
+        read_config(tmp_path / "config.toml")
 
 
 def test_a_missing_file_of_settings_is_one_line(tmp_path):

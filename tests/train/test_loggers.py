@@ -28,9 +28,18 @@ def test_on_a_terminal_the_view_shows_progress_numbers_and_where_the_time_goes()
         assert part in shown
 
 
+def test_a_step_without_an_update_shows_no_number_of_an_older_one():
+    screen = io.StringIO()
+    logger = ConsoleLogger(Console(file=screen, width=200), total=20)
+    logger.log(0, "grpo", {"train/loss": 0.75, "eval/success": 0.5})
+    logger.log(9, "grpo", {"rollout/success": 0.0, "train/samples": 0.0})
+    logger.close()
+    assert screen.getvalue() == "grpo 10: success 0%  held-out 50.0%\n"
+
+
 def test_in_a_file_a_line_is_written_every_ten_steps():
     screen = io.StringIO()
-    logger = ConsoleLogger(Console(file=screen, width=200), total=40)
+    logger = ConsoleLogger(Console(file=screen, width=20), total=40)  # lines are not broken
     for step in range(25):
         logger.log(step, "grpo", VALUES)
     logger.close()

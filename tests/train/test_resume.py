@@ -13,7 +13,7 @@ import pytest
 from safetensors.torch import load_file
 
 from agentgym_train.commands import evaluate, resume, train
-from agentgym_train.errors import CheckpointError, ConfigError
+from agentgym_train.errors import CheckpointError, ConfigError, TrainError
 from agentgym_train.loggers.jsonl import read_metrics
 from agentgym_train.runs import open_run_folder
 
@@ -126,10 +126,54 @@ def test_a_finished_checkpoint_is_evaluated_to_the_same_figures(finished):
 
 def test_resuming_a_finished_run_changes_nothing(finished):
     path, figures = finished
-    before = weights_of(path)
+    before, log = weights_of(path), comparable(path)
     again = resume(str(path))
     assert again["success_after"] == figures["success_after"]
     assert weights_of(path) == before
+    assert comparable(path) == log
+    assert log[-1]["phase"] == "end"
+
+
+def test_a_finished_run_goes_on_when_it_is_made_longer(finished, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(finished[0], path)
+    lengthen(path)
+    figures = resume(str(path))
+    lines = comparable(path)
+    assert [line["step"] for line in lines] == list(range(TOTAL + 2))
+    assert [line["phase"] for line in lines[-2:]] == ["grpo", "end"]
+    assert lines[:TOTAL] == comparable(finished[0])[:TOTAL]
+    # What is reported is about the new end, not left over from the old one.
+    assert evaluate(str(path), "test", None, None)["success"] == figures["success_after"]
+    state = json.loads((path / f"checkpoints/step-{TOTAL + 1:06d}/state.json").read_text())
+    assert state["progress"]["step"] == TOTAL + 1
+    assert state["progress"]["reports"]["after"]["success"] == figures["success_after"]
+
+
+def test_a_file_that_cannot_be_written_is_one_clear_line(finished, tmp_path):
+    path = tmp_path / "run"
+    shutil.copytree(finished[0], path)
+    lengthen(path)
+    shutil.rmtree(path / "episodes")
+    (path / "episodes").write_text("")
+    with pytest.raises(TrainError, match=r"cannot write into .*go on .* agentgym_train resume"):
+        resume(str(path))
+    assert comparable(path) == comparable(finished[0])[:TOTAL]
+
+
+def lengthen(path):
+    config = open_run_folder(path).config
+    config.write_text(config.read_text().replace("\nsteps = 6\n", "\nsteps = 7\n", 1))
+
+
+def test_ctrl_c_is_honored_during_the_warm_up(tmp_path):
+    path = tmp_path / "run"
+    words = [*SETTINGS, "--warmup.steps", "1000", "--run.dir", str(path)]
+    code, errors = stop_after(start(*words), path, 3, signal.SIGINT)
+    assert code == 130
+    done = int(errors.partition("stopped after step ")[2].split()[0])
+    assert done < 1000
+    assert (path / "checkpoints" / f"step-{done:06d}" / "index.json").exists()
 
 
 def test_a_checkpoint_of_other_settings_is_refused(finished, tmp_path):

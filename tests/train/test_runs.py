@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,6 +14,7 @@ from agentgym_train.runs import (
     InterruptRequest,
     Progress,
     choose_run_folder,
+    create_run_folder,
     open_run_folder,
 )
 
@@ -21,16 +23,27 @@ def test_without_a_name_the_first_free_folder_is_taken(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = []
     for _ in range(3):
-        folder = choose_run_folder("", "first-run")
-        folder.create()
-        names.append(str(folder.path))
+        names.append(str(create_run_folder("", "first-run").path))
     assert names == ["runs/first-run", "runs/first-run-2", "runs/first-run-3"]
 
 
 def test_a_folder_with_a_run_is_not_written_over(tmp_path):
-    choose_run_folder(str(tmp_path / "run"), "first-run").create()
+    create_run_folder(str(tmp_path / "run"), "first-run")
     with pytest.raises(ConfigError, match=r"agentgym_train resume .*run"):
         choose_run_folder(str(tmp_path / "run"), "first-run")
+
+
+def test_runs_that_start_at_once_get_folders_of_their_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        folders = list(pool.map(lambda _: create_run_folder("", "first-run"), range(8)))
+    assert len({folder.path for folder in folders}) == 8
+
+
+def test_a_run_folder_below_a_file_is_one_clear_line(tmp_path):
+    (tmp_path / "runs").write_text("")
+    with pytest.raises(ConfigError, match=r"cannot create the run folder .*runs/one"):
+        create_run_folder(str(tmp_path / "runs/one"), "first-run")
 
 
 def test_a_folder_without_a_run_cannot_be_opened(tmp_path):

@@ -1,4 +1,4 @@
-"""Putting a run together: environments, tasks, model, engine, collector, from its settings.
+"""Putting a run together: model, engine, collector, learner, from its settings.
 
 Everything here is construction; what happens step by step is in `agentgym_train.loop`.
 """
@@ -6,7 +6,6 @@ Everything here is construction; what happens step by step is in `agentgym_train
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import shutil
 import time
@@ -16,10 +15,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium
 import torch
 
-from agentgym_envs.core import TextEnv
 from agentgym_envs.episodes import Episode
-from agentgym_envs.policies import package_versions
-from agentgym_envs.tasks import ListSource, Task, TaskSet
 from agentgym_envs.vector import TextVectorEnv
 from agentgym_train.algorithms import Algorithm, algorithm
 from agentgym_train.chat.template import ChatTemplate
@@ -32,64 +28,19 @@ from agentgym_train.checkpoint import (
     restore_random_states,
     save_checkpoint,
 )
-from agentgym_train.config import (
-    EnvConfig,
-    ModelConfig,
-    TrainConfig,
-    config_to_dict,
-    write_config,
-)
+from agentgym_train.config import ModelConfig, TrainConfig, write_config
 from agentgym_train.curriculum.order import TaskOrder
 from agentgym_train.engines.torch import TorchEngine
 from agentgym_train.errors import ConfigError, ModelError
 from agentgym_train.learner import Learner, frozen_copy
 from agentgym_train.model import create_model, load_model, load_tokenizer
-from agentgym_train.rollout.collector import Collector, EpisodeContext, stable_seed
-from agentgym_train.rollout.demonstrations import (
-    DemonstrationConfig,
-    demonstrate,
-    transcripts,
-    with_tokens,
-)
+from agentgym_train.rollout.collector import Collector, stable_seed
+from agentgym_train.rollout.demonstrations import DemonstrationConfig, transcripts, with_tokens
 from agentgym_train.runs import Progress, RunFolder, choose_run_folder, create_run_folder
+from agentgym_train.world import World, build_world, fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class World:
-    """The environments of a run and the tasks it uses.
-
-    Attributes:
-        probe: one environment that is asked for tasks, instructions and oracles.
-        train: tasks to learn from.
-        dev: held-out tasks for choices and curves.
-        test: held-out tasks for the figures before and after.
-        seed: of the run.
-    """
-
-    probe: TextEnv
-    train: TaskSet
-    dev: list[Task]
-    test: list[Task]
-    seed: int
-
-    @functools.cache  # noqa: B019 - a run has one world, and it lives as long as the run
-    def demonstrations(self, config: DemonstrationConfig) -> list[Episode]:
-        """Demonstrations on training tasks, without tokens; made once."""
-        seed = stable_seed(self.seed, "demonstrations") % 2**32
-        return demonstrate(self.probe, self.train, config, seed=seed)
-
-    def context(self) -> EpisodeContext:
-        """What every episode record of the run has in common."""
-        spec = self.probe.spec
-        return EpisodeContext(
-            env_id=spec.id if spec else "",
-            action_format=self.probe.action_format,
-            instructions=self.probe.instructions,
-            versions=package_versions(),
-        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -99,41 +50,6 @@ class Policy:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     template: ChatTemplate
-
-
-def build_world(config: TrainConfig) -> World:
-    """Make the probe and choose the tasks.
-
-    Raises:
-        ConfigError: the id is not of a text environment, or a split is empty.
-        UnknownName: an id, level or other name does not exist.
-    """
-    probe = _make(config.env, "train")
-    held_out = {
-        split: list(tasks_of(config, split).head(config.eval.tasks)) for split in ("dev", "test")
-    }
-    for split, tasks in held_out.items():
-        if len(tasks) < config.eval.tasks:
-            raise ConfigError(
-                f"eval.tasks = {config.eval.tasks}, but the {split} split holds {len(tasks)} "
-                "tasks; lower eval.tasks or choose more levels"
-            )
-    return World(probe, probe.tasks, held_out["dev"], held_out["test"], config.run.seed)
-
-
-def tasks_of(config: TrainConfig, split: str) -> TaskSet:
-    """The tasks of a split, under the settings of the environments."""
-    return _make(config.env, split).tasks
-
-
-def _make(config: EnvConfig, split: str) -> TextEnv:
-    try:
-        env = gymnasium.make(config.id, split=split, **config.arguments)
-    except (gymnasium.error.Error, ModuleNotFoundError, TypeError) as error:
-        raise ConfigError(f"env.id {config.id!r}: {error}") from None
-    if not isinstance(env.unwrapped, TextEnv):
-        raise ConfigError(f"env.id {config.id!r} is no text environment: {env.unwrapped}")
-    return env.unwrapped
 
 
 def device_of(name: str) -> torch.device:
@@ -345,24 +261,6 @@ class Parts:
     def close(self) -> None:
         """End the environments' workers."""
         self.collector.envs.close()
-
-
-def fingerprint(config: TrainConfig, world: World) -> dict[str, Any]:
-    """What must be the same for a run to go on: settings and tasks.
-
-    Settings that only say how long the run is and what is written are left out.
-    """
-    settings = config_to_dict(config)
-    for name in ("dir", "steps", "checkpoint_every", "keep_checkpoints", "save_episodes_every"):
-        del settings["run"][name]
-    return {
-        "settings": settings,
-        "tasks": {
-            "train": world.train.digest(),
-            "dev": TaskSet(ListSource(world.dev)).digest(),
-            "test": TaskSet(ListSource(world.test)).digest(),
-        },
-    }
 
 
 def start_run(config: TrainConfig) -> tuple[Parts, Progress]:

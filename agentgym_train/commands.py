@@ -41,6 +41,7 @@ from agentgym_train.runs import (
     open_run_folder,
 )
 from agentgym_train.viewer.report import write_report
+from agentgym_train.world import tasks_of
 
 __all__ = ["Interrupted", "evaluate", "presets", "report", "resume", "train"]
 
@@ -75,7 +76,7 @@ def evaluate(run: str, split: str, tasks: int | None, horizon: int | None) -> di
     config = read_config(folder.config)
     parts, _ = assemble.resume_run(config, folder)
     try:
-        chosen = assemble.tasks_of(config, split).head(tasks or config.eval.tasks)
+        chosen = tasks_of(config, split).head(tasks or config.eval.tasks)
         report = evaluate_policy(
             parts.collector, list(chosen), horizon=horizon or config.eval.horizon
         )

@@ -20,12 +20,14 @@ from agentgym_train.runs import open_run_folder
 DEADLINE_S = 300
 SETTINGS = shlex.split("""
     --run.steps 6 --run.threads 1 --run.checkpoint-every 2 --run.save-episodes-every 1
-    --env.num-envs 8 --model.hidden-size 32 --model.num-layers 1 --model.num-heads 2
-    --model.vocab-size 300 --warmup.steps 4 --warmup.demonstrations.episodes 40
-    --batch.tasks-per-step 2 --batch.group-size 4 --eval.tasks 6 --eval.every 3
+    --env.num-envs 16 --model.hidden-size 64 --model.num-layers 1 --model.num-heads 2
+    --model.vocab-size 400 --warmup.steps 20 --warmup.demonstrations.episodes 200
+    --warmup.learning-rate 1e-2 --grpo.no-drop-zero-variance
+    --batch.tasks-per-step 4 --batch.group-size 4 --eval.tasks 6 --eval.every 3
     --horizon.stages 2 4 --horizon.steps 3 --eval.horizon 4
 """)
-TOTAL = 4 + 6
+WARMUP, STEPS = 20, 6
+TOTAL = WARMUP + STEPS
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +66,9 @@ def test_a_run_that_is_killed_and_interrupted_ends_with_the_same_weights(finishe
     # In the warm-up, between checkpoints; then right after the phase changed; then by Ctrl-C.
     code, _ = stop_after(start(*SETTINGS, "--run.dir", str(path)), path, 3, signal.SIGKILL)
     assert code == -signal.SIGKILL
-    code, _ = stop_after(start("resume", str(path)), path, 5, signal.SIGKILL)
+    code, _ = stop_after(start("resume", str(path)), path, WARMUP + 1, signal.SIGKILL)
     assert code == -signal.SIGKILL
-    code, errors = stop_after(start("resume", str(path)), path, 7, signal.SIGINT)
+    code, errors = stop_after(start("resume", str(path)), path, WARMUP + 3, signal.SIGINT)
     assert code == 130
     assert f"python -m agentgym_train resume {path}" in errors
     output, errors = start("resume", str(path)).communicate(timeout=DEADLINE_S)
@@ -96,6 +98,21 @@ def comparable(path):
         }
         for line in read_metrics(path / "metrics.jsonl")
     ]
+
+
+def test_the_run_that_is_resumed_has_something_to_learn_from(finished):
+    lines = [
+        line for line in read_metrics(finished[0] / "metrics.jsonl") if line["phase"] == "grpo"
+    ]
+    assert any(line["rollout/useful"] > 0 for line in lines)
+    assert all(line["train/grad_norm"] > 0 for line in lines)
+
+
+def test_sampler_and_learner_agree_on_every_sampled_token(finished):
+    lines = read_metrics(finished[0] / "metrics.jsonl")
+    gaps = [line["train/logprob_gap_max"] for line in lines if line["phase"] == "grpo"]
+    assert len(gaps) == STEPS
+    assert max(gaps) < 1e-5
 
 
 def test_the_horizon_follows_its_stages_from_the_end_of_the_warm_up(finished):

@@ -1,15 +1,16 @@
 """The default run and its controls: does reinforcement learning, and nothing else, help?
 
-For each seed four runs with the same warm-up, weight for weight: the preset itself; the same with
-returns shuffled within groups; and supervised fine-tuning continued, on noisy demonstrations as in
-the warm-up and on clean oracle episodes. Equal compute means equal floating point work: a
-supervised step gets as many demonstrations as make its forward and backward passes cost what a
-step of sampling and learning cost, by the tokens that both report.
+For each seed five runs with the same warm-up, weight for weight: the preset itself; the same with
+returns shuffled within groups, with and without the entropy bonus, which alone makes a policy
+random; and supervised fine-tuning continued, on noisy demonstrations as in the warm-up and on
+clean oracle episodes. Equal compute means equal floating point work: a supervised step gets as many
+demonstrations as make its forward and backward passes cost what a step of sampling and learning
+cost, by the tokens that both report.
 
     python benchmarks/first_run.py --seeds 11 12 13 --out runs/benchmark
 
 Every figure is one JSON line; success is held-out, on 200 tasks at horizon 8, with 95 % intervals
-over tasks. The pages that it writes show the curves of all four runs together.
+over tasks. The pages that it writes show the curves of all runs together.
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ def compare(options: argparse.Namespace, seed: int) -> None:
     episodes = episodes_of_equal_cost(rl)
     controls = {
         "permuted": run("permuted", "--grpo.permute-rewards"),
+        "permuted-no-entropy": run(
+            "permuted-no-entropy", "--grpo.permute-rewards", "--grpo.entropy-coefficient", "0"
+        ),
         "sft-noisy": run(
             "sft-noisy", "--run.algorithm", "sft", "--sft.episodes-per-step", str(episodes)
         ),

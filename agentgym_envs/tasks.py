@@ -33,7 +33,7 @@ class Task:
 
     Attributes:
         family: the family's name, ``"babyai"``.
-        id: stable and unique in the family, ``"babyai/test/GoToRedBall/17"``.
+        id: stable and unique in the family, ``"babyai/test/GoToRedBall/10"``.
         split: ``"train"``, ``"dev"``, ``"test"``, or ``"any"`` for a task outside the manifests.
         goal: the goal in words, as the first observation states it.
         category: the group in which results are reported.

@@ -14,7 +14,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 _USAGE = """\
-usage: python -m agentgym_train [train] [--preset NAME] [settings]   train; see train --help
+usage: python -m agentgym_train [train] [--preset NAME | --config FILE] [settings]
+                                                                     train; see train --help
        python -m agentgym_train resume RUN                           go on with a stopped run
        python -m agentgym_train eval RUN [--split SPLIT] [--tasks N] [--horizon N]
        python -m agentgym_train report RUN [--beside RUN ...]        write report.html
@@ -56,8 +57,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(json.dumps(figures))
     else:
         for key, value in figures.items():
-            print(f"{key}: {value:.4g}" if isinstance(value, float) else f"{key}: {value}")
+            if (text := _readable(value)) is not None:
+                print(f"{key}: {text}")
     return 0
+
+
+def _readable(value: Any) -> str | None:
+    """A figure for people; None for long lists, which only ``--json`` shows."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, list):
+        return ", ".join(f"{item:.4g}" for item in value) if len(value) <= 3 else None
+    return str(value)
 
 
 def _unknown(name: str) -> dict[str, Any]:
@@ -89,14 +100,14 @@ def _positive(text: str) -> int:
 
 
 def _resume(commands: Any, words: list[str]) -> dict[str, Any]:
-    parser = _Parser(prog="agentgym_train resume")
+    parser = _Parser(prog="python -m agentgym_train resume")
     parser.add_argument("run", help="folder of the run")
     figures: dict[str, Any] = commands.resume(parser.parse_args(words).run)
     return figures
 
 
 def _eval(commands: Any, words: list[str]) -> dict[str, Any]:
-    parser = _Parser(prog="agentgym_train eval")
+    parser = _Parser(prog="python -m agentgym_train eval")
     parser.add_argument("run", help="folder of the run; its newest checkpoint is evaluated")
     parser.add_argument("--split", default="test", choices=("train", "dev", "test"))
     parser.add_argument("--tasks", type=_positive, help="number of tasks; as trained by default")
@@ -109,7 +120,7 @@ def _eval(commands: Any, words: list[str]) -> dict[str, Any]:
 
 
 def _report(commands: Any, words: list[str]) -> dict[str, Any]:
-    parser = _Parser(prog="agentgym_train report")
+    parser = _Parser(prog="python -m agentgym_train report")
     parser.add_argument("run", help="folder of the run")
     parser.add_argument("--beside", nargs="*", default=(), help="runs to draw beside it: controls")
     options = parser.parse_args(words)
@@ -118,7 +129,7 @@ def _report(commands: Any, words: list[str]) -> dict[str, Any]:
 
 
 def _presets(commands: Any, words: list[str]) -> dict[str, Any]:
-    _Parser(prog="agentgym_train presets").parse_args(words)
+    _Parser(prog="python -m agentgym_train presets").parse_args(words)
     figures: dict[str, Any] = commands.presets()
     return figures
 

@@ -24,6 +24,7 @@ from agentgym_train.config import (
     TrainConfig,
     load_preset,
     preset_names,
+    preset_summary,
     read_config,
     setting_names,
 )
@@ -40,7 +41,7 @@ from agentgym_train.runs import (
     RunFolder,
     open_run_folder,
 )
-from agentgym_train.viewer.report import write_report
+from agentgym_train.viewer.report import read_result, write_report
 from agentgym_train.world import tasks_of
 
 __all__ = ["Interrupted", "evaluate", "presets", "report", "resume", "train"]
@@ -54,6 +55,8 @@ def train(words: Sequence[str]) -> dict[str, Any]:
         Interrupted: Ctrl-C; says how to go on.
     """
     config = parse_settings(words)
+    console = Console(stderr=True)
+    console.print("preparing tasks, demonstrations and model …", highlight=False)
     parts, progress = assemble.start_run(config)
     return _run(parts, progress)
 
@@ -66,7 +69,14 @@ def resume(run: str) -> dict[str, Any]:
         Interrupted: Ctrl-C; says how to go on.
     """
     folder = open_run_folder(run)
-    parts, progress = assemble.resume_run(read_config(folder.config), folder)
+    config = read_config(folder.config)
+    parts, progress = assemble.resume_run(config, folder)
+    finished = progress.step >= config.warmup.steps + config.run.steps
+    if finished and "after" in progress.reports and (result := read_result(folder)):
+        parts.close()
+        Console(stderr=True).print("the run is finished; nothing is left to do", highlight=False)
+        del result["reports"]
+        return result
     return _run(parts, progress)
 
 
@@ -92,8 +102,8 @@ def report(run: str, beside: Sequence[str]) -> dict[str, Any]:
 
 
 def presets() -> dict[str, Any]:
-    """Names of the presets."""
-    return {"presets": ", ".join(preset_names())}
+    """The presets and what each is for."""
+    return {name: preset_summary(name) for name in preset_names()}
 
 
 def parse_settings(words: Sequence[str]) -> TrainConfig:

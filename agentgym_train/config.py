@@ -148,26 +148,34 @@ class BatchConfig:
 class SupervisedConfig:
     """Supervised fine-tuning on demonstrations."""
 
-    steps: int = 20
-    """Optimizer steps."""
     episodes_per_step: int = 32
-    """Demonstrations of a step."""
+    """Demonstrations of a step, which is one optimizer step."""
     learning_rate: float = 1e-3
-    """Learning rate after the learning-rate warm-up."""
+    """Instead of `learner.learning_rate`; it rises as that one does."""
     demonstrations: DemonstrationConfig = DemonstrationConfig()
 
     def __post_init__(self) -> None:
-        if self.steps < 0 or self.episodes_per_step < 1:
-            raise ConfigError(
-                "steps must be at least 0 and episodes_per_step at least 1, got "
-                f"{self.steps} and {self.episodes_per_step}"
-            )
-        if self.steps and self.episodes_per_step > self.demonstrations.episodes:
+        if self.episodes_per_step < 1:
+            raise ConfigError(f"episodes_per_step must be at least 1, got {self.episodes_per_step}")
+        if self.episodes_per_step > self.demonstrations.episodes:
             raise ConfigError(
                 f"a step wants {self.episodes_per_step} different demonstrations, but only "
                 f"{self.demonstrations.episodes} are made; lower episodes_per_step or raise "
                 "demonstrations.episodes"
             )
+
+
+@dataclasses.dataclass(frozen=True)
+class WarmupConfig(SupervisedConfig):
+    """Supervised fine-tuning before everything else."""
+
+    steps: int = 20
+    """How many steps; 0 for no warm-up."""
+
+    def __post_init__(self) -> None:
+        if self.steps < 0:
+            raise ConfigError(f"warmup.steps must be at least 0, got {self.steps}")
+        super().__post_init__()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -180,10 +188,10 @@ class TrainConfig:
     env: EnvConfig = EnvConfig()
     model: ModelConfig = ModelConfig()
     sampling: SamplingConfig = SamplingConfig()
-    warmup: SupervisedConfig = SupervisedConfig()
+    warmup: WarmupConfig = WarmupConfig()
     """Before everything else: clone demonstrations until the policy can do something."""
     sft: SupervisedConfig = SupervisedConfig()
-    """What `run.algorithm = "sft"` goes on with; its steps are `run.steps`."""
+    """What `run.algorithm = "sft"` goes on with, for `run.steps` steps."""
     grpo: GRPOConfig = GRPOConfig()
     batch: BatchConfig = BatchConfig()
     learner: LearnerConfig = LearnerConfig()
@@ -211,6 +219,11 @@ def preset_names() -> list[str]:
     return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
 
 
+def preset_summary(name: str) -> str:
+    """What a preset is for: the first line of its file."""
+    return _preset_text(name).splitlines()[0].removeprefix("# ")
+
+
 def load_preset(name: str) -> TrainConfig:
     """The preset called `name`.
 
@@ -219,8 +232,11 @@ def load_preset(name: str) -> TrainConfig:
     """
     if name not in preset_names():
         raise UnknownName("preset", name, preset_names())
-    text = (resources.files("agentgym_train") / "presets" / f"{name}.toml").read_text("utf-8")
-    return config_from_dict({**tomllib.loads(text), "preset": name})
+    return config_from_dict({**tomllib.loads(_preset_text(name)), "preset": name})
+
+
+def _preset_text(name: str) -> str:
+    return (resources.files("agentgym_train") / "presets" / f"{name}.toml").read_text("utf-8")
 
 
 def read_config(path: str | Path) -> TrainConfig:

@@ -44,7 +44,7 @@ class LearnerConfig:
 
     learning_rate: float = 3e-4
     """Learning rate after its warm-up."""
-    warmup_steps: int = 5
+    lr_warmup_steps: int = 5
     """Optimizer steps over which the learning rate rises linearly; constant after that."""
     weight_decay: float = 0.0
     """Decoupled weight decay of matrices; vectors (norms, biases) have none."""
@@ -59,10 +59,11 @@ class LearnerConfig:
     likes a few thousand (less padding, and it fits the cache), a GPU as many as fit."""
 
     def __post_init__(self) -> None:
-        if self.learning_rate < 0 or self.warmup_steps < 0 or self.weight_decay < 0:
+        if self.learning_rate < 0 or self.lr_warmup_steps < 0 or self.weight_decay < 0:
             raise ConfigError(
-                "learner.learning_rate, learner.warmup_steps and learner.weight_decay must not be "
-                f"negative, got {self.learning_rate}, {self.warmup_steps}, {self.weight_decay}"
+                "learner.learning_rate, learner.lr_warmup_steps and learner.weight_decay must not "
+                f"be negative, got {self.learning_rate}, {self.lr_warmup_steps} and "
+                f"{self.weight_decay}"
             )
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ConfigError(f"learner.betas must be in [0, 1), got {list(self.betas)}")
@@ -222,7 +223,7 @@ class Learner:
 
     def _learning_rate(self) -> float:
         """The learning rate of optimizer step number `_num_updates`, counted from 1."""
-        risen = min(1.0, self._num_updates / max(1, self.config.warmup_steps))
+        risen = min(1.0, self._num_updates / max(1, self.config.lr_warmup_steps))
         return self.config.learning_rate * risen
 
     def state_dict(self) -> tuple[dict[str, torch.Tensor], dict[str, int]]:

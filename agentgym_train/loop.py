@@ -47,6 +47,8 @@ def train(parts: Parts, progress: Progress, logger: Logger, interrupt: Interrupt
         progress.reports.pop("after", None)
     clock = _Clock()
     try:
+        if progress.step == 0:
+            parts.save(progress)  # so that a run can always be resumed
         while progress.step < total:
             interrupt()
             step = progress.step
@@ -96,7 +98,7 @@ def _play_and_learn(
         metrics = _update(parts, groups, step)
     if config.run.save_episodes_every and step % config.run.save_episodes_every == 0:
         with clock("time/save"):
-            write_episodes(parts.folder.episodes(step), episodes)
+            write_episodes(parts.folder.episodes(config.warmup.steps + step), episodes)
     return summarize(episodes, size) | metrics
 
 
@@ -167,7 +169,7 @@ class _Clock:
         """The ``time/``, ``speed/`` and ``memory/`` numbers of a step with these `values`."""
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         found = self._parts | {"time/step": self.total, "memory/peak": peak}
-        if (update := self._parts.get("time/update")) and "train/tokens" in values:
+        if (update := self._parts.get("time/update")) and values.get("train/tokens"):
             found["speed/train_tokens"] = values["train/tokens"] / update
         if (rollout := self._parts.get("time/rollout")) and "rollout/episodes" in values:
             episodes = values["rollout/episodes"]

@@ -20,7 +20,7 @@ _ROWS = (
     (("horizon", "rollout/horizon", "{:.0f}"), ("clipped", "train/clip_share", "{:.1%}")),
     (("turns", "rollout/turns", "{:.1f}"), ("grad norm", "train/grad_norm", "{:.2f}")),
     (("invalid", "rollout/invalid", "{:.0%}"), ("loss", "train/loss", "{:.4f}")),
-    (("useful", "rollout/useful", "{:.0%}"), ("held-out", "eval/success", "{:.1%}")),
+    (("useful", "rollout/useful", "{:.0%}"), ("dev success", "eval/success", "{:.1%}")),
     (
         ("sampled/s", "speed/sampled_tokens", "{:,.0f}"),
         ("trained/s", "speed/train_tokens", "{:,.0f}"),

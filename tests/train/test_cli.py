@@ -32,7 +32,7 @@ def test_the_last_line_of_json_is_the_figures_and_nothing_else_is_on_standard_ou
     assert main(["report", "runs/first-run", "--beside", "runs/first-run", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"report": "runs/first-run/report.html"}
     assert main(["presets", "--json"]) == 0
-    assert "first-run" in json.loads(capsys.readouterr().out)["presets"]
+    assert "red ball" in json.loads(capsys.readouterr().out)["first-run"]
 
 
 @pytest.mark.parametrize(

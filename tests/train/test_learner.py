@@ -165,7 +165,7 @@ def test_two_processes_learn_what_one_does(random_groups, tiny_model, tmp_path):
 
 def test_the_learning_rate_rises_linearly_and_then_stays(random_groups, tiny_model):
     model = tiny_model()
-    settings = LearnerConfig(learning_rate=1e-3, warmup_steps=4, updates_per_step=1)
+    settings = LearnerConfig(learning_rate=1e-3, lr_warmup_steps=4, updates_per_step=1)
     learner = Learner(model, settings, seed=0)
     samples = GRPO().assign(random_groups(2, 4), step=0)
     before = [p.detach().clone() for p in model.parameters()]
@@ -205,7 +205,7 @@ def rescored(model, samples):
 def test_learner_and_sampler_are_compared_before_the_first_update_only(random_groups, tiny_model):
     model = tiny_model()
     samples = rescored(model, GRPO().assign(random_groups(4, 4), step=0))
-    settings = LearnerConfig(learning_rate=1e-2, warmup_steps=0, micro_batch_tokens=100)
+    settings = LearnerConfig(learning_rate=1e-2, lr_warmup_steps=0, micro_batch_tokens=100)
     metrics = Learner(model, settings, seed=0).update(samples, GRPO(), 0)
     assert metrics["train/logprob_gap_max"] <= 1e-5
     assert metrics["train/logprob_gap_mean"] <= metrics["train/logprob_gap_max"]
@@ -253,7 +253,7 @@ def test_the_divergence_is_from_the_frozen_weights(random_groups, tiny_model):
     algorithm = GRPO(EVERYTHING_ON)
     reference = frozen_copy(model)
     start = [p.clone() for p in reference.parameters()]
-    settings = LearnerConfig(learning_rate=1e-2, warmup_steps=0, updates_per_step=1)
+    settings = LearnerConfig(learning_rate=1e-2, lr_warmup_steps=0, updates_per_step=1)
     learner = Learner(model, settings, seed=0, reference=reference)
     samples = rescored(model, algorithm.assign(random_groups(3, 4), step=0))
     divergences = [learner.update(samples, algorithm, step)["train/kl_ref"] for step in range(2)]
@@ -311,7 +311,7 @@ def test_weight_decay_shrinks_matrices_only(random_groups, tiny_model):
     algorithm = GRPO(GRPOConfig(entropy_coefficient=0.0))
     samples = [s.with_advantages(0.0) for s in algorithm.assign(random_groups(1, 4), step=0)]
     settings = LearnerConfig(
-        learning_rate=0.1, warmup_steps=0, weight_decay=0.5, updates_per_step=1
+        learning_rate=0.1, lr_warmup_steps=0, weight_decay=0.5, updates_per_step=1
     )
     Learner(model, settings, seed=0).update(samples, algorithm, 0)
     for name, parameter in model.named_parameters():
@@ -354,7 +354,7 @@ def test_a_restored_learner_goes_on_bit_for_bit(random_groups, tiny_model):
     groups = random_groups(4, 4)
 
     def make(model, reference):
-        return Learner(model, LearnerConfig(warmup_steps=20), seed=3, reference=reference)
+        return Learner(model, LearnerConfig(lr_warmup_steps=20), seed=3, reference=reference)
 
     def train(learner, steps):
         for step in steps:

@@ -34,7 +34,7 @@ def test_a_step_without_an_update_shows_no_number_of_an_older_one():
     logger.log(0, "grpo", {"train/loss": 0.75, "eval/success": 0.5})
     logger.log(9, "grpo", {"rollout/success": 0.0, "train/samples": 0.0})
     logger.close()
-    assert screen.getvalue() == "grpo 10: success 0%  held-out 50.0%\n"
+    assert screen.getvalue() == "grpo 10: success 0%  dev success 50.0%\n"
 
 
 def test_in_a_file_a_line_is_written_every_ten_steps():

@@ -400,7 +400,7 @@ def test_the_state_of_another_model_is_refused(random_groups, tiny_model):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learning_rate": -1.0}, "must not be negative, got -1.0, 5, 0.0"),
+        ({"learning_rate": -1.0}, "must not be negative, got -1.0, 5 and 0.0"),
         ({"betas": (0.9, 1.0)}, r"betas must be in \[0, 1\), got \[0.9, 1.0\]"),
         ({"max_grad_norm": 0.0}, "above 0 .inf for no limit., got 0.0"),
         ({"updates_per_step": 0}, "must be at least 1, got 0 and 4096"),

@@ -124,6 +124,3 @@ _STYLES = {
     "text": ObservationStyle(lambda goal: f"Your goal: {goal}\n", text_scene, str),
     "compact": ObservationStyle(lambda goal: f"goal : {goal} . ", compact_scene, _first_sentence),
 }
-
-OBS_STYLES = tuple(_STYLES)
-"""Names of the styles."""

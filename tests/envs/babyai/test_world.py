@@ -1,3 +1,4 @@
+import importlib
 import json
 import os
 import subprocess
@@ -123,7 +124,7 @@ def test_generation_prints_nothing_and_leaves_the_environment_variables_alone():
 
 def test_a_level_that_rejects_every_mission_is_a_fault(monkeypatch):
     world = built("GoToRedBall", 0)
-    rejection = pytest.importorskip("minigrid.envs.babyai.core.roomgrid_level").RejectSampling
+    rejection = importlib.import_module("minigrid.envs.babyai.core.roomgrid_level").RejectSampling
 
     def reject():
         raise rejection("never good enough")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentgym_envs.policies import run_episode as run_episode
     from agentgym_envs.tasks import Task as Task
     from agentgym_envs.tasks import TaskSet as TaskSet
+    from agentgym_envs.vector import EnvPool as EnvPool
     from agentgym_envs.vector import TextVectorEnv as TextVectorEnv
     from agentgym_envs.wrappers import TextWrapper as TextWrapper
 
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "EndReason": "episodes",
+    "EnvPool": "vector",
     "Episode": "episodes",
     "Policy": "policies",
     "Task": "tasks",
@@ -47,6 +49,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 register_family("BabyAI", "agentgym_envs.babyai.env")
+register_family("TextCraft", "agentgym_envs.textcraft.env")
 
 
 def __getattr__(name: str) -> Any:

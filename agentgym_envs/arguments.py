@@ -6,6 +6,7 @@ text is a sequence of letters, and the order of a set depends on `PYTHONHASHSEED
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import Any
 
@@ -65,3 +66,27 @@ def turns(horizon: Any) -> int:
     if not isinstance(horizon, (int, np.integer)) or isinstance(horizon, bool) or horizon < 1:
         raise ValueError(f"a horizon is a number of turns, at least 1; got {horizon!r}")
     return int(horizon)
+
+
+def whole_number(name: str, value: Any, *, least: int) -> int:
+    """Return `value` as an `int` if it is a whole number of at least `least`.
+
+    Raises:
+        ValueError: it is anything else.
+    """
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def finite(name: str, value: Any, *, least: float = -math.inf) -> float:
+    """Return `value` as a `float` if it is a finite number of at least `least`.
+
+    Raises:
+        ValueError: it is anything else.
+    """
+    is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or value < least:
+        bound = "" if least == -math.inf else f" of at least {least:g}"
+        raise ValueError(f"{name} must be a finite number{bound}, got {value!r}")
+    return float(value)

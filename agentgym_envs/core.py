@@ -11,8 +11,9 @@ attributes), and any clock (observations and infos depend on task, seed and acti
 from __future__ import annotations
 
 import abc
+import functools
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import gymnasium
@@ -20,18 +21,32 @@ import numpy as np
 
 from agentgym_envs import actions, arguments
 from agentgym_envs.actions import Command, Grammar
+from agentgym_envs.actions.tools import tool_schemas
+from agentgym_envs.agentgym_ids import AgentGymItem, resolve_entry
 from agentgym_envs.episodes import EndReason
-from agentgym_envs.errors import CommandError, InvalidState, InvalidTask, UnknownName, Unsupported
+from agentgym_envs.errors import (
+    CommandError,
+    FormatError,
+    InvalidState,
+    InvalidTask,
+    UnknownName,
+    Unsupported,
+)
 from agentgym_envs.outcomes import Outcome, RewardFunction, RewardInput, score_gain
 from agentgym_envs.spaces import UnicodeText, to_utf8
 from agentgym_envs.states import SavedState, digest_of
-from agentgym_envs.tasks import ListSource, Task, TaskSet, check_split, read_task_ids
+from agentgym_envs.task_files import TaskEntry, check_entries, entry_id, read_task_entries
+from agentgym_envs.tasks import ListSource, Task, TaskSet, check_split
 
 if TYPE_CHECKING:
     from agentgym_envs.policies import Policy
 
 MAX_OBSERVATION = 1_000_000
 MAX_REPLY = 1_000_000
+MAX_REMEMBERED_REPLY = 200
+"""Longest reply, in characters, whose command is remembered."""
+MAX_REMEMBERED = 4_096
+"""How many commands an environment remembers."""
 
 INFO_TYPES: Mapping[str, type] = {
     "task_id": str,
@@ -39,6 +54,7 @@ INFO_TYPES: Mapping[str, type] = {
     "score": float,
     "success": bool,
     "action_valid": bool,
+    "format_errors": int,
     "end_reason": str,
 }
 """The keys that every `info` has, with their types."""
@@ -52,7 +68,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     Args:
         split: ``"train"``, ``"dev"`` or ``"test"``.
         tasks: the tasks to draw from instead of the whole split: a `TaskSet`, a list of ids, or
-            the path of a file of ids, one a line.
+            the path of a file of ids, see `agentgym_envs.task_files`. AgentGym's item ids are
+            ids too.
         action_format: how replies carry commands, see `agentgym_envs.actions`.
         strict: take only replies that follow the format to the letter.
         horizon: most turns of an episode; None takes the task's hint.
@@ -84,6 +101,12 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     """Names that `compat` may take."""
     extra_info_keys: ClassVar[Mapping[str, type]] = {}
     """The family's own keys for `info_keys`, with their types."""
+    agentgym_name: ClassVar[str] = ""
+    """How AgentGym's item ids name this family, ``"babyai"`` in ``babyai_17``; "" if not at all."""
+    step_timeout_s: ClassVar[float] = 60.0
+    """Deadline of a step, in seconds, that vector workers keep unless told otherwise."""
+    reset_timeout_s: ClassVar[float] = 300.0
+    """Deadline of a reset, in seconds, that vector workers keep unless told otherwise."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Remember the keyword arguments: saved states and `clone` need them."""
@@ -97,7 +120,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         self,
         *,
         split: str = "train",
-        tasks: TaskSet | Sequence[str] | str | None = None,
+        tasks: TaskSet | Sequence[TaskEntry] | str | None = None,
         action_format: str = "command",
         strict: bool = False,
         horizon: int | None = None,
@@ -125,10 +148,12 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         self._tasks_argument = tasks
         self._task_set: TaskSet | None = None
         self._grammar: Grammar | None = None
+        self._commands: dict[str, Command] = {}
         self._task: Task | None = None
         self._horizon = 0
         self._turn = 0
         self._score = 0.0
+        self._format_errors = 0
         self._end_reason = EndReason.RUNNING
 
     # ------------------------------------------------------------------ what a family provides
@@ -141,13 +166,25 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         """The task called `name`; families may know more names than the task set holds."""
         return self.tasks[name]
 
+    def _resolve_item(self, item: AgentGymItem) -> Task:
+        """The task that an item of AgentGym stands for, of whatever split.
+
+        Raises:
+            InvalidTask: it stands for none, or for which one is not known.
+        """
+        raise InvalidTask(f"{self.family} cannot find the task of {item.id!r}")
+
     @abc.abstractmethod
     def _make_grammar(self) -> Grammar:
         """The verbs of this world."""
 
     @abc.abstractmethod
     def _rules(self) -> str:
-        """The rules of the world for the instructions, without the action format."""
+        """The rules of the world for the instructions.
+
+        They name no commands and no way of writing them: the action format lists the verbs
+        behind them, as it wants them written.
+        """
 
     @abc.abstractmethod
     def _begin(self, task: Task) -> str:
@@ -233,6 +270,11 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         return self._grammar
 
     @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The verbs as the ``tools`` of OpenAI's chat API, for `action_format` ``"tools"``."""
+        return tool_schemas(self.grammar)
+
+    @property
     def instructions(self) -> str:
         """The rules of the world and of the action format, for the system message."""
         return f"{self._rules().strip()}\n\n{self._format.describe(self.grammar)}"
@@ -265,6 +307,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             ValueError, TypeError: an option of another kind.
             EnvFault: the world could not be built.
         """
+        self._task = None  # a failed reset leaves neither the last episode nor half of a new one
         super().reset(seed=seed)
         given = dict(options or {})
         task = given.pop("task", None)
@@ -273,7 +316,6 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         if given:
             known = ("task", "horizon", "max_horizon")
             raise UnknownName("reset option", min(given, key=str), known)
-        self._task = None  # a failed reset leaves no half-built episode behind
         chosen = self._choose_task(task)
         self._horizon = (
             (self._default_horizon or chosen.horizon)
@@ -286,6 +328,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         self._task = chosen
         self._turn = 0
         self._score = 0.0
+        self._format_errors = 0
         self._end_reason = EndReason.RUNNING
         if self._instructions_in_observation:
             observation = f"{self.instructions}\n\n{observation}"
@@ -314,14 +357,12 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             )
         self._turn += 1
         try:
-            command = self._format.parse(
-                to_utf8(action[:MAX_REPLY]), self.grammar, strict=self.strict
-            )
-            outcome = self._execute(command)
+            outcome = self._execute(self._read(action))
             action_valid = True
         except CommandError as error:
             outcome = Outcome.running(self._refuse(error), self._score)
             action_valid = False
+            self._format_errors += isinstance(error, FormatError)
         reward = self._reward(
             RewardInput(
                 self._score,
@@ -393,6 +434,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             horizon=self._horizon,
             turn=self._turn,
             score=self._score,
+            format_errors=self._format_errors,
             end_reason=self._end_reason,
             generator=self.np_random,
             seed=self.np_random_seed,
@@ -420,7 +462,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             raise InvalidState(f"not a world of {self.family}: {error!r}") from error
         self._task = saved.task
         self._horizon, self._turn, self._score = saved.horizon, saved.turn, saved.score
-        self._end_reason = saved.end_reason
+        self._format_errors, self._end_reason = saved.format_errors, saved.end_reason
 
     def clone(self) -> Self:
         """A second environment in the same state; the two share nothing that changes.
@@ -441,26 +483,46 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             raise gymnasium.error.ResetNeeded("call reset() first: there is no task yet")
         return self._task
 
+    def _read(self, reply: str) -> Command:
+        """The command in `reply`; those of short replies are remembered, as policies repeat them.
+
+        Raises:
+            CommandError: there is none.
+        """
+        command = self._commands.get(reply)
+        if command is None:
+            text = to_utf8(reply[:MAX_REPLY])
+            command = self._format.parse(text, self.grammar, strict=self.strict)
+            if len(reply) <= MAX_REMEMBERED_REPLY:
+                if len(self._commands) == MAX_REMEMBERED:
+                    self._commands.clear()
+                self._commands[reply] = command
+        return command
+
     def _clean(self, observation: str) -> str:
         return to_utf8(observation[:MAX_OBSERVATION])
 
     def _info(self, *, action_valid: bool) -> dict[str, Any]:
         info: dict[str, Any] = {
-            "task_id": self.task.id,
+            "task_id": self._require_task().id,
             "turn": self._turn,
             "score": self._score,
             "success": self._end_reason is EndReason.SUCCESS,
             "action_valid": action_valid,
+            "format_errors": self._format_errors,
             "end_reason": str(self._end_reason),
         }
-        if "admissible" in self._info_keys:
-            info["admissible"] = self.admissible()
-        if "state_key" in self._info_keys:
-            info["state_key"] = self._state_key()
-        if any(key in self.extra_info_keys for key in self._info_keys):
-            extra = self._extra_info()
-            info |= {key: extra[key] for key in self._info_keys if key in self.extra_info_keys}
+        if self._info_keys:
+            info |= self._asked_info()
         return info
+
+    def _asked_info(self) -> dict[str, Any]:
+        values = self._extra_info() if self.extra_info_keys.keys() & self._info_keys else {}
+        if "admissible" in self._info_keys:
+            values["admissible"] = self.admissible()
+        if "state_key" in self._info_keys:
+            values["state_key"] = self._state_key()
+        return {key: values[key] for key in self._info_keys}
 
     def _choose_task(self, wanted: Task | str | int | None) -> Task:
         # Drawn even when not needed: the randomness inside the episode must not depend on whether
@@ -487,20 +549,32 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             except IndexError as error:
                 raise InvalidTask(str(error)) from None
         if isinstance(wanted, str):
-            return self._resolve_task(wanted)
+            return self._resolve_entry(wanted, self._resolve_task)
         raise TypeError(
             f"options['task'] is an id, an index or a Task; got {type(wanted).__name__}"
         )
 
-    def _narrow(self, whole: TaskSet, tasks: TaskSet | Sequence[str] | str | None) -> TaskSet:
+    def _narrow(self, whole: TaskSet, tasks: TaskSet | Sequence[TaskEntry] | str | None) -> TaskSet:
         if tasks is None:
             return whole
         if isinstance(tasks, TaskSet):
             return tasks
-        ids = (
-            read_task_ids(tasks) if isinstance(tasks, str) else arguments.text_list("tasks", tasks)
-        )
-        return TaskSet(ListSource([self._resolve_id(whole, task_id) for task_id in ids]))
+        if isinstance(tasks, str):
+            entries = read_task_entries(tasks)
+        else:
+            entries = check_entries("tasks", tasks)
+        of_id = functools.partial(self._resolve_id, whole)
+        entry_of: dict[Task, TaskEntry] = {}
+        for entry in entries:
+            task = self._resolve_entry(entry, of_id)
+            if task in entry_of:
+                twice = f"{entry_id(entry_of[task])!r} and {entry_id(entry)!r}"
+                raise InvalidTask(f"{twice} are one task, {task.id!r}; name it once")
+            entry_of[task] = entry
+        return TaskSet(ListSource(list(entry_of)))
+
+    def _resolve_entry(self, entry: TaskEntry, of_id: Callable[[str], Task]) -> Task:
+        return resolve_entry(entry, self.agentgym_name, of_item=self._resolve_item, of_id=of_id)
 
     def _resolve_id(self, whole: TaskSet, task_id: str) -> Task:
         """The task with this id; families whose ids reach beyond the task set override it."""

@@ -38,7 +38,7 @@ class EndReason(enum.StrEnum):
     CONTEXT = "context"
     """The model's context was full. Set by whoever drives the policy."""
     BUDGET = "budget"
-    """A budget of tokens or time was used up. Set by whoever drives the policy."""
+    """A budget of tokens or time was used up. Set by a wrapper or whoever drives the policy."""
     STOPPED = "stopped"
     """The driver stopped the episode. Set by whoever drives the policy."""
 
@@ -58,6 +58,9 @@ class Turn:
         logprobs: log-probability of each sampled id under the sampling distribution.
         finish_reason: ``"stop"`` if the reply ended by itself, ``"length"`` if it was cut.
         weights_version: version of the weights that sampled the reply.
+        role: ``"tool"`` if the observation answers a tool call, None if it is the user's.
+        call_id: id of the tool call that the observation answers, or None.
+        state_key: key of the state in which the reply was given, or None if not asked for.
     """
 
     reply: str
@@ -70,6 +73,9 @@ class Turn:
     logprobs: list[float] | None = None
     finish_reason: str | None = None
     weights_version: int | None = None
+    role: str | None = None
+    call_id: str | None = None
+    state_key: str | None = None
 
 
 @dataclasses.dataclass
@@ -89,7 +95,8 @@ class Episode:
         end_reason: why it ended.
         success: whether the goal was reached.
         fault: what broke, if `end_reason` is `EndReason.FAULT`.
-        tail_ids: token ids appended after the last sampled token (the final observation), or None.
+        tail_ids: token ids that follow the last sampled one (the final observation, and what would
+            open the next reply), or None.
         versions: versions of packages and weights, by name.
     """
 
@@ -192,7 +199,12 @@ def write_episodes(path: str | Path, episodes: Iterable[Episode], *, append: boo
     """
     with open(path, "a" if append else "w", encoding="utf-8", newline="\n") as file:
         for episode in episodes:
-            file.write(json.dumps(episode.to_json(), ensure_ascii=False) + "\n")
+            file.write(episode_line(episode))
+
+
+def episode_line(episode: Episode) -> str:
+    """The line of JSON that stands for `episode` in a file, with its line feed."""
+    return json.dumps(episode.to_json(), ensure_ascii=False) + "\n"
 
 
 def read_episodes(path: str | Path) -> Iterator[Episode]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
+from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -44,12 +45,14 @@ class Manifest:
         version: version of the data; changes whenever a digest does.
         splits: by name.
         notes: how the tasks were made and certified, what was left out and why; JSON values.
+        arguments: those of the environment whose splits hold exactly these tasks.
     """
 
     family: str
     version: str
     splits: Mapping[str, SplitSummary]
     notes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def write(self, path: str | Path) -> None:
         """Write the manifest as indented JSON with sorted keys."""
@@ -77,6 +80,19 @@ class Manifest:
             if isinstance(error, InvalidTask):
                 raise
             raise InvalidTask(f"cannot read the manifest {source}: {error!r}") from error
+
+
+def find_manifest(env_class: type) -> Manifest | None:
+    """The manifest of a family: ``data/manifest.json`` in the folder of its environment, or None.
+
+    Raises:
+        InvalidTask: it cannot be read.
+    """
+    package = env_class.__module__.rpartition(".")[0]
+    if not package:
+        return None
+    path = resources.files(package) / "data" / "manifest.json"
+    return Manifest.read(path) if path.is_file() else None
 
 
 def verify(manifest: Manifest, task_sets: Mapping[str, TaskSet]) -> None:

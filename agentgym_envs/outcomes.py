@@ -12,7 +12,7 @@ from collections.abc import Callable
 from agentgym_envs.episodes import EndReason
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(slots=True)
 class Outcome:
     """What a command did: only `running`, `succeeded` and `failed` outcomes can be built.
 
@@ -42,7 +42,7 @@ class Outcome:
         return cls(observation, float(score), EndReason.FAILURE)
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(slots=True)
 class RewardInput:
     """What a reward function may look at: one turn.
 

@@ -7,13 +7,15 @@ the trainer; what they record is the same `Episode`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Protocol
+from typing import Any, Protocol, SupportsFloat
 
 import gymnasium
 import numpy as np
 
+from agentgym_envs.actions import action_format
 from agentgym_envs.core import TextEnv
 from agentgym_envs.episodes import EndReason, Episode, Turn
 from agentgym_envs.errors import Unsupported
@@ -161,19 +163,9 @@ def run_episode(
     player.start(episode.instructions)
     while not episode.end_reason:
         reply = player.reply(observation, info)
-        observation, reward, terminated, truncated, info = env.step(reply)
-        episode.turns.append(
-            Turn(
-                reply=to_utf8(reply),
-                observation=observation,
-                reward=float(reward),
-                score=info["score"],
-                action_valid=info["action_valid"],
-            )
-        )
-        if terminated or truncated:
-            episode.end_reason = EndReason(info["end_reason"] or EndReason.HORIZON)
-            episode.success = info["success"]
+        outcome = env.step(reply)
+        record_turn(episode, reply, outcome)
+        observation, *_, info = outcome
     return episode
 
 
@@ -192,12 +184,38 @@ def begin_record(env: gymnasium.Env[str, str], observation: str, seed: int | Non
     )
 
 
+def record_turn(
+    episode: Episode,
+    reply: str,
+    outcome: tuple[str, SupportsFloat, bool, bool, Mapping[str, Any]],
+) -> None:
+    """Add to the record what `step` returned for `reply`; an end without a reason is `HORIZON`."""
+    observation, reward, terminated, truncated, info = outcome
+    reply = to_utf8(reply)
+    answer = action_format(episode.action_format).answer_to(reply)
+    episode.turns.append(
+        Turn(
+            reply=reply,
+            observation=observation,
+            reward=float(reward),
+            score=info["score"],
+            action_valid=info["action_valid"],
+            role=answer.role,
+            call_id=answer.call_id,
+        )
+    )
+    if terminated or truncated:
+        episode.end_reason = EndReason(info["end_reason"] or EndReason.HORIZON)
+        episode.success = info["success"]
+
+
 def package_versions() -> dict[str, str]:
     """Versions of the installed packages that shape a transcript."""
     names = ("agentgym-suite", "gymnasium", "minigrid", "numpy")
     return {name: found for name in names if (found := _version(name))}
 
 
+@functools.cache
 def _version(name: str) -> str:
     try:
         return version(name)

@@ -19,7 +19,9 @@ from agentgym_envs.episodes import EndReason
 from agentgym_envs.errors import InvalidState
 from agentgym_envs.tasks import Task
 
-STATE_SCHEMA = 1
+STATE_SCHEMA = 2
+
+_UNREADABLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +34,7 @@ class SavedState:
         horizon: most turns.
         turn: turns so far.
         score: score so far, 0..1.
+        format_errors: replies so far that held no command in the expected format.
         end_reason: whether and how the episode has ended.
         generator: the environment's random state.
         seed: what it was seeded with.
@@ -43,6 +46,7 @@ class SavedState:
     horizon: int
     turn: int
     score: float
+    format_errors: int
     end_reason: EndReason
     generator: np.random.Generator
     seed: int
@@ -66,28 +70,24 @@ class SavedState:
         try:
             fields = json.loads(state)
             schema = fields.pop("schema")
-            saved = cls(
+        except _UNREADABLE as error:
+            raise InvalidState(f"not a state saved by save_state(): {error!r}") from error
+        if schema != STATE_SCHEMA:
+            raise InvalidState(f"state schema {STATE_SCHEMA} expected, got {schema!r}")
+        try:
+            return cls(
                 origin=dict(fields.pop("origin")),
                 task=Task.from_json(fields.pop("task")),
                 horizon=int(fields.pop("horizon")),
                 turn=int(fields.pop("turn")),
                 score=float(fields.pop("score")),
+                format_errors=int(fields.pop("format_errors")),
                 end_reason=EndReason(fields.pop("end_reason")),
                 generator=_restored(fields.pop("generator")),
                 **fields,
             )
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            OverflowError,
-            RecursionError,
-        ) as error:
+        except _UNREADABLE as error:
             raise InvalidState(f"not a state saved by save_state(): {error!r}") from error
-        if schema != STATE_SCHEMA:
-            raise InvalidState(f"state schema {STATE_SCHEMA} expected, got {schema!r}")
-        return saved
 
     def check_origin(self, expected: Mapping[str, str]) -> None:
         """Refuse a state of another environment.

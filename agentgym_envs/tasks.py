@@ -1,4 +1,4 @@
-"""Tasks, task sets and manifests.
+"""Tasks and task sets.
 
 A `Task` is frozen data that alone fixes the world at the start. A `TaskSet` is a lazy, sized view
 of tasks: it holds row numbers into a `TaskSource` and makes a `Task` when one is asked for, so a
@@ -16,13 +16,13 @@ import json
 import operator
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, overload
 
 import numpy as np
 
 from agentgym_envs.errors import InvalidTask, UnknownName
+from agentgym_envs.spaces import is_utf8
 
 SPLITS = ("train", "dev", "test")
 
@@ -58,7 +58,9 @@ class Task:
 
     def __post_init__(self) -> None:
         for name in ("family", "id", "split", "goal", "category"):
-            self._require(name, "a text", isinstance(getattr(self, name), str))
+            value = getattr(self, name)
+            self._require(name, "a text", isinstance(value, str))
+            self._require(name, "a text without lone surrogates", is_utf8(value))
         self._require("seed", "None or at least 0", self.seed is None or _is_count(self.seed, 0))
         self._require("horizon", "at least 1", _is_count(self.horizon, 1))
         known = self.difficulty
@@ -245,22 +247,3 @@ def check_split(split: str, known: Sequence[str] = SPLITS) -> str:
     if split not in known:
         raise UnknownName("split", split, known)
     return split
-
-
-def read_task_ids(path: str | Path) -> list[str]:
-    """Task ids from a text file, one a line; empty lines and lines that start with # are skipped.
-
-    Raises:
-        InvalidTask: the file cannot be read or holds no id.
-    """
-    try:
-        lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InvalidTask(
-            f"cannot read task ids from the file {str(path)!r}: {error}; "
-            "ids themselves are given in a list"
-        ) from None
-    ids = [line.strip() for line in lines if line.strip() and not line.lstrip().startswith("#")]
-    if not ids:
-        raise InvalidTask(f"the task file {str(path)!r} holds no task id; expected one a line")
-    return ids

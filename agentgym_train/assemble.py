@@ -17,7 +17,8 @@ import torch
 
 from agentgym_envs.episodes import Episode
 from agentgym_envs.vector import TextVectorEnv
-from agentgym_train.algorithms import Algorithm, algorithm
+from agentgym_train.algorithms import Algorithm
+from agentgym_train.algorithms.sft import SFT
 from agentgym_train.chat.template import ChatTemplate
 from agentgym_train.chat.tokenizer import train_tokenizer
 from agentgym_train.checkpoint import (
@@ -29,6 +30,7 @@ from agentgym_train.checkpoint import (
     save_checkpoint,
 )
 from agentgym_train.config import ModelConfig, TrainConfig, write_config
+from agentgym_train.critic import Critic
 from agentgym_train.curriculum.order import TaskOrder
 from agentgym_train.engines.torch import TorchEngine
 from agentgym_train.errors import ConfigError, ModelError
@@ -122,6 +124,7 @@ def build_collector(config: TrainConfig, world: World, policy: Policy) -> Collec
         config.env.id,
         num_envs=config.env.num_envs,
         workers=config.env.workers,
+        info_keys=("state_key",) if config.run.algorithm == "gigpo" else (),
         **config.env.arguments,
     )
     assert isinstance(envs, TextVectorEnv)
@@ -182,18 +185,18 @@ class Parts:
         if phase == self.phase:
             return
         supervised = {"warmup": self.config.warmup, "sft": self.config.sft}.get(phase)
-        name = "sft" if supervised else phase
-        settings = None if supervised else self.config.grpo
         seed = stable_seed(self.config.run.seed, phase) % 2**32
-        self.algorithm = algorithm(name, settings, seed=seed)
+        self.algorithm = SFT() if supervised else self.config.policy_gradient(seed=seed)
         learner = self.config.learner
         if supervised:
             learner = dataclasses.replace(
                 learner, learning_rate=supervised.learning_rate, updates_per_step=1
             )
         reference = frozen_copy(self.policy.model) if self.algorithm.needs_reference else None
+        has_critic = self.config.critic.learning_rate > 0 and not supervised
+        critic = Critic(self.policy.model, self.config.critic) if has_critic else None
         version = self.learner.weights_version if self.phase else 0
-        self.learner = Learner(self.policy.model, learner, seed, reference=reference)
+        self.learner = Learner(self.policy.model, learner, seed, reference=reference, critic=critic)
         self.learner.weights_version = version  # goes on counting through the phases
         self.phase = phase
 

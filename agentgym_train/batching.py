@@ -2,8 +2,8 @@
 
 A `Sample` holds an episode's tokens and numbers over its sampled tokens only: for n sampled
 tokens, arrays of n numbers in order (*compressed*). Context tokens have no slot in them, so no
-reward, advantage or ratio can land on one. `sampled_logprobs` is the only place that knows that
-position t-1 predicts token t; everything else speaks of quantities of token t.
+reward, value, advantage or ratio can land on one. `sampled_hidden` is the only place that knows
+that position t-1 predicts token t; everything else speaks of quantities of token t.
 
 Left out: packing several sequences into one row. Sorting by length leaves little padding, and
 plain causal attention is then right for every model.
@@ -38,19 +38,41 @@ _CHUNK_ELEMENTS = 2**24
 """Most logits held at once by `sampled_logprobs`: 64 MiB in fp32."""
 
 
+_PER_TOKEN = (
+    "old_logprobs",
+    "proximal_logprobs",
+    "ref_logprobs",
+    "old_values",
+    "advantages",
+    "value_targets",
+)
+"""The compressed numbers of a sample that may be unassigned."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Sample:
     """One training sequence.
 
     Attributes:
-        token_ids: all tokens up to the last turn's: (T,).
+        token_ids: all tokens up to the last turn's, and the final observation's if the sample
+            bootstraps: (T,).
         sampled_mask: True on the tokens that the policy sampled: (T,), n of them.
         turn_index: the turn of each sampled token, counted from 0: (n,).
+        rewards: see `token_rewards`: (n,).
         old_logprobs: log-probability of each sampled token under the distribution it was drawn
             from: (n,), or None where a teacher wrote the tokens.
+        proximal_logprobs: the same as the learner computes it before its first update: (n,), or
+            None where `old_logprobs` stand for it.
+        ref_logprobs: the same under the reference: (n,), or None if not computed.
+        old_values: the critic's value before each sampled token, before its first update: (n,), or
+            None if there is no critic.
         advantages: of each sampled token: (n,), or None if not assigned.
-        ref_logprobs: log-probability of each sampled token under the reference: (n,), or None if
-            not computed.
+        value_targets: what the critic is to predict: (n,), or None if not assigned.
+        group: number of the group of episodes this one is compared with.
+        weight: weight of each of its tokens in the loss.
+        bootstraps: whether the return goes on with the value of the final observation.
+        final_value: that value; 0 if the sample does not bootstrap.
+        state_keys: for each turn the key of the state it was taken in, or () if not recorded.
 
     Raises:
         TokenError: the lengths differ, nothing was sampled, or the first token was.
@@ -59,9 +81,18 @@ class Sample:
     token_ids: IntArray
     sampled_mask: NDArray[np.bool_]
     turn_index: IntArray
+    rewards: FloatArray
     old_logprobs: FloatArray | None = None
-    advantages: FloatArray | None = None
+    proximal_logprobs: FloatArray | None = None
     ref_logprobs: FloatArray | None = None
+    old_values: FloatArray | None = None
+    advantages: FloatArray | None = None
+    value_targets: FloatArray | None = None
+    group: int = 0
+    weight: float = 1.0
+    bootstraps: bool = False
+    final_value: float = 0.0
+    state_keys: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.sampled_mask) != len(self.token_ids):
@@ -76,7 +107,7 @@ class Sample:
                 "the first token is a sampled one and nothing predicts it; a prompt needs at least "
                 "one token"
             )
-        for name in ("turn_index", "old_logprobs", "advantages", "ref_logprobs"):
+        for name in ("turn_index", "rewards", *_PER_TOKEN):
             values = getattr(self, name)
             if values is not None and values.shape != (self.num_sampled,):
                 raise TokenError(
@@ -100,20 +131,34 @@ class Sample:
         return dataclasses.replace(self, advantages=values)
 
 
-def sample_from_episode(episode: Episode) -> Sample:
-    """The training sequence of an episode, without advantages.
+def sample_from_episode(episode: Episode, *, group: int = 0, bootstraps: bool = False) -> Sample:
+    """The training sequence of an episode, with rewards and without advantages.
+
+    Args:
+        episode: its record, with tokens.
+        group: number of the group it belongs to.
+        bootstraps: put the final observation behind, so that a critic can value it.
 
     Raises:
-        TokenError: the token record is missing, contradicts itself or holds no sampled token.
+        TokenError: the token record is missing, contradicts itself or holds no sampled token; or
+            the final observation is wanted and was not recorded.
     """
     try:
         for index, turn in enumerate(episode.turns):
             _check_turn(index, turn)
+        tail = episode.tail_ids if bootstraps else []
+        if tail is None:
+            raise TokenError("its final observation was not recorded, so it has no value")
+        keys = [turn.state_key for turn in episode.turns]
         return Sample(
-            token_ids=np.array(episode.token_ids, dtype=np.int64),
-            sampled_mask=np.array(episode.sampled_mask, dtype=np.bool_),
+            token_ids=np.array(episode.token_ids + tail, dtype=np.int64),
+            sampled_mask=np.array(episode.sampled_mask + [False] * len(tail), dtype=np.bool_),
             turn_index=np.repeat(np.arange(len(episode.turns)), _sampled_counts(episode)),
+            rewards=token_rewards(episode),
             old_logprobs=_old_logprobs(episode),
+            group=group,
+            bootstraps=bootstraps,
+            state_keys=() if None in keys else tuple(map(str, keys)),
         )
     except TokenError as error:
         raise TokenError(
@@ -169,7 +214,7 @@ def token_rewards(episode: Episode) -> FloatArray:
     """
     counts = _sampled_counts(episode)
     if not any(counts):
-        raise TokenError(f"episode of task {episode.task.id!r}: no token was sampled")
+        raise TokenError("no token was sampled, so there is no place for a reward")
     first = next(count for count in counts if count)
     rewards = np.zeros(sum(counts))
     for turn, end in zip(episode.turns, np.cumsum(counts), strict=True):
@@ -184,20 +229,30 @@ class Batch:
     Attributes:
         token_ids: padded on the right: (B, T), int64.
         sampled_mask: True on sampled tokens: (B, T).
+        lengths: tokens of each sequence without padding: (B,).
         sequence_index: row of each sampled token: (N,).
         turn_index: turn of each sampled token within its sequence: (N,).
-        old_logprobs: (N,) fp32, or None; see `Sample`.
-        advantages: (N,) fp32, or None.
+        weights: weight of each sampled token in the loss: (N,) fp32.
+        old_logprobs: (N,) fp32, or None; this and the others: see `Sample`.
+        proximal_logprobs: (N,) fp32, or None.
         ref_logprobs: (N,) fp32, or None.
+        advantages: (N,) fp32, or None.
+        old_values: (N,) fp32, or None.
+        value_targets: (N,) fp32, or None.
     """
 
     token_ids: torch.Tensor
     sampled_mask: torch.Tensor
+    lengths: torch.Tensor
     sequence_index: torch.Tensor
     turn_index: torch.Tensor
-    old_logprobs: torch.Tensor | None
-    advantages: torch.Tensor | None
-    ref_logprobs: torch.Tensor | None
+    weights: torch.Tensor
+    old_logprobs: torch.Tensor | None = None
+    proximal_logprobs: torch.Tensor | None = None
+    ref_logprobs: torch.Tensor | None = None
+    advantages: torch.Tensor | None = None
+    old_values: torch.Tensor | None = None
+    value_targets: torch.Tensor | None = None
 
     def to(self, device: torch.device) -> Batch:
         """The same batch on `device`."""
@@ -206,6 +261,11 @@ class Batch:
             for name, values in vars(self).items()
         }
         return Batch(**moved)
+
+    def split(self, numbers: torch.Tensor) -> list[torch.Tensor]:
+        """Compressed numbers (N,) cut into those of each sequence."""
+        counts: list[int] = self.sampled_mask.sum(1).tolist()
+        return list(torch.split(numbers, counts))
 
 
 def collate(samples: Sequence[Sample]) -> Batch:
@@ -220,14 +280,15 @@ def collate(samples: Sequence[Sample]) -> Batch:
     for row, sample in enumerate(samples):
         token_ids[row, : sample.num_tokens] = torch.from_numpy(sample.token_ids)
         sampled_mask[row, : sample.num_tokens] = torch.from_numpy(sample.sampled_mask)
+    sequence_index = sampled_mask.nonzero(as_tuple=True)[0]
     return Batch(
         token_ids=token_ids,
         sampled_mask=sampled_mask,
-        sequence_index=sampled_mask.nonzero(as_tuple=True)[0],
+        lengths=torch.tensor([sample.num_tokens for sample in samples]),
+        sequence_index=sequence_index,
         turn_index=torch.from_numpy(np.concatenate([sample.turn_index for sample in samples])),
-        old_logprobs=_join("old_logprobs", [sample.old_logprobs for sample in samples]),
-        advantages=_join("advantages", [sample.advantages for sample in samples]),
-        ref_logprobs=_join("ref_logprobs", [sample.ref_logprobs for sample in samples]),
+        weights=torch.tensor([sample.weight for sample in samples])[sequence_index],
+        **{name: _join(name, [getattr(sample, name) for sample in samples]) for name in _PER_TOKEN},
     )
 
 
@@ -277,6 +338,24 @@ def split_minibatches(
     return [[samples[index] for index in part] for part in np.array_split(order, n)]
 
 
+def sampled_hidden(model: PreTrainedModel, batch: Batch) -> tuple[torch.Tensor, torch.Tensor]:
+    """The hidden states that sampled tokens are drawn from, and the last of each sequence.
+
+    Args:
+        model: a causal language model, or the trunk of one.
+        batch: on the model's device.
+
+    Returns:
+        The hidden state before each sampled token, (N, H), and the one after the last token of
+        each sequence, (B, H).
+    """
+    hidden = hidden_states(model, batch.token_ids)
+    rows, columns = batch.sampled_mask[:, 1:].nonzero(as_tuple=True)
+    return hidden[rows, columns], hidden[
+        torch.arange(len(hidden), device=hidden.device), batch.lengths - 1
+    ]
+
+
 def sampled_logprobs(
     model: PreTrainedModel, batch: Batch, temperature: float = 1.0
 ) -> tuple[torch.Tensor, torch.Tensor]:
@@ -294,9 +373,8 @@ def sampled_logprobs(
         Log-probability of each sampled token, (N,), and entropy in nats of the distribution it was
         drawn from, (N,).
     """
-    rows, columns = batch.sampled_mask[:, 1:].nonzero(as_tuple=True)
-    hidden = hidden_states(model, batch.token_ids)[rows, columns]  # (N, H)
-    targets = batch.token_ids[rows, columns + 1]  # (N,)
+    hidden, _ = sampled_hidden(model, batch)
+    targets = batch.token_ids[batch.sampled_mask]  # (N,)
 
     def score(hidden: torch.Tensor, targets: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         logprobs = torch.log_softmax(logits_of(model, hidden) / temperature, dim=-1)  # (N, V)

@@ -20,7 +20,15 @@ from typing import Any, Literal
 import tomli_w
 
 from agentgym_envs.errors import UnknownName
+from agentgym_envs.tasks import SPLITS
+from agentgym_train.algorithms import algorithm
+from agentgym_train.algorithms.gigpo import GiGPOConfig
 from agentgym_train.algorithms.grpo import GRPOConfig
+from agentgym_train.algorithms.policy_gradient import PolicyGradient
+from agentgym_train.algorithms.ppo import PPOConfig
+from agentgym_train.algorithms.reinforce_pp import ReinforcePPConfig
+from agentgym_train.algorithms.settings import CreditConfig, LossConfig
+from agentgym_train.critic import CriticConfig
 from agentgym_train.curriculum.horizon import HorizonConfig
 from agentgym_train.errors import ConfigError
 from agentgym_train.evaluate import EvalConfig
@@ -39,7 +47,7 @@ class RunConfig:
     """Folder of the run; empty: `runs/<preset>`, or with -2, -3, … behind it if that is taken."""
     seed: int = 0
     """Seed of everything that is random."""
-    algorithm: Literal["grpo", "sft"] = "grpo"
+    algorithm: Literal["grpo", "rloo", "reinforce_pp", "ppo", "gigpo", "sft"] = "grpo"
     """How the policy learns after the warm-up."""
     steps: int = 120
     """Training steps after the warm-up."""
@@ -75,11 +83,14 @@ class EnvConfig:
     """Gymnasium id, with the module that registers it in front."""
     arguments: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     """Arguments of the environment's constructor; on the command line a JSON object."""
+    tasks: Mapping[str, str] = dataclasses.field(default_factory=dict)
+    """Files of task ids by the split that they stand for, such as AgentGym's files of item ids;
+    other splits are the environment's own. On the command line a JSON object."""
     num_envs: int = 128
     """Environments that run side by side."""
-    workers: Literal["inline", "threads"] = "inline"
+    workers: Literal["inline", "threads", "forkserver", "spawn"] = "inline"
     """Who steps them. In-line workers make a CPU run repeatable bit for bit; threads help
-    environments that wait."""
+    environments that wait, processes (`forkserver`, `spawn`) those that compute much or crash."""
 
     def __post_init__(self) -> None:
         if self.num_envs < 1:
@@ -88,8 +99,13 @@ class EnvConfig:
         if taken:
             raise ConfigError(
                 f"env.arguments must not hold {sorted(taken)}: the trainer chooses splits, tasks "
-                "and horizons itself"
+                "and horizons itself; env.tasks takes files of task ids by split"
             )
+        for split, path in self.tasks.items():
+            if split not in SPLITS or not isinstance(path, str):
+                raise ConfigError(
+                    f"env.tasks holds files by split, {', '.join(SPLITS)}; got {split!r}: {path!r}"
+                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -192,25 +208,55 @@ class TrainConfig:
     """Before everything else: clone demonstrations until the policy can do something."""
     sft: SupervisedConfig = SupervisedConfig()
     """What `run.algorithm = "sft"` goes on with, for `run.steps` steps."""
+    credit: CreditConfig = CreditConfig()
+    loss: LossConfig = LossConfig()
     grpo: GRPOConfig = GRPOConfig()
+    reinforce_pp: ReinforcePPConfig = ReinforcePPConfig()
+    ppo: PPOConfig = PPOConfig()
+    gigpo: GiGPOConfig = GiGPOConfig()
+    critic: CriticConfig = CriticConfig()
     batch: BatchConfig = BatchConfig()
     learner: LearnerConfig = LearnerConfig()
     horizon: HorizonConfig = HorizonConfig()
     eval: EvalConfig = EvalConfig()
 
     def __post_init__(self) -> None:
-        if self.run.algorithm == "grpo" and self.run.steps and self.batch.group_size < 2:
+        name, has_critic = self.run.algorithm, self.critic.learning_rate > 0
+        if name == "sft" or not self.run.steps:
+            return
+        if self.policy_gradient().compares_groups and self.batch.group_size < 2:
             raise ConfigError(
-                "grpo compares the episodes of a group; set batch.group_size to 2 or more (8 is "
+                f"{name} compares the episodes of a group; set batch.group_size to 2 or more (8 is "
                 f"usual), got {self.batch.group_size}"
             )
-        if self.run.algorithm == "grpo" and self.horizon.schedule == "staged":
+        if name == "ppo" and not has_critic:
+            raise ConfigError(
+                "ppo needs a critic, a second model as large as the policy; set "
+                "critic.learning_rate above 0 (several times learner.learning_rate is usual)"
+            )
+        if name != "ppo" and has_critic:
+            raise ConfigError(
+                f"{name} has no use for a critic; set critic.learning_rate to 0 or choose ppo"
+            )
+        if name != "ppo" and self.credit.bootstraps:
+            raise ConfigError(
+                f"{name} has no critic to bootstrap with; let credit.on_horizon, credit.on_context "
+                "and credit.on_budget be 'keep', 'mask' or 'drop', or choose ppo"
+            )
+        if self.horizon.schedule == "staged":
             longest = max(self.horizon.stages)
             if longest > self.eval.horizon:
                 raise ConfigError(
                     f"training goes up to {longest} turns but evaluation stops at "
                     f"{self.eval.horizon}; raise eval.horizon or lower horizon.stages"
                 )
+
+    def policy_gradient(self, *, seed: int = 0) -> PolicyGradient[Any]:
+        """The algorithm of the run, which must be one that learns from play."""
+        own = getattr(self, self.run.algorithm, None)
+        found = algorithm(self.run.algorithm, own, loss=self.loss, credit=self.credit, seed=seed)
+        assert isinstance(found, PolicyGradient)
+        return found
 
 
 def preset_names() -> list[str]:

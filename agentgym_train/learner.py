@@ -2,16 +2,15 @@
 
 A batch is shuffled into `updates_per_step` minibatches, one optimizer step each, one pass. A
 minibatch is cut into micro-batches by token budget only to fit into memory: every loss is divided
-by the number of sampled tokens of the whole minibatch over all ranks, counted before the first
-backward pass, so neither the cut, nor padding, nor the order of episodes, nor the number of
-processes changes the gradient.
+by a count of the whole minibatch over all ranks, taken before the first backward pass, so neither
+the cut, nor padding, nor the order of episodes, nor the number of processes changes the gradient.
 
 Precision: weights and optimizer state are fp32, since small updates vanish in bf16. On a GPU the
 forward pass is cast to bf16 by autocast; on a CPU it stays fp32. Dropout is off: the learner must
 score tokens with the distribution that sampled them.
 
 In several processes (`torch.distributed` initialized) each rank gets its own samples and the same
-weights; gradients are summed. Left out: sharded weights, learning rate decay.
+weights; gradients are summed. Left out: sharded weights, learning rate decay, a second pass.
 """
 
 from __future__ import annotations
@@ -19,39 +18,36 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
+import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
-from torch import distributed
 from transformers import PreTrainedModel
 
+from agentgym_train.algorithms.advantages import FloatArray, moments
 from agentgym_train.algorithms.base import Algorithm
-from agentgym_train.algorithms.losses import LossInputs, LossOutput
+from agentgym_train.algorithms.losses import LossInputs, LossOutput, value_loss
 from agentgym_train.batching import (
+    Batch,
     Sample,
     collate,
     micro_batches,
     sampled_logprobs,
     split_minibatches,
 )
+from agentgym_train.critic import Critic
 from agentgym_train.errors import CheckpointError, ConfigError, TrainError
+from agentgym_train.optimizer import Optimizer, OptimizerConfig
+from agentgym_train.ranks import of_all_ranks, sum_over_ranks
 
 
 @dataclasses.dataclass(frozen=True)
-class LearnerConfig:
+class LearnerConfig(OptimizerConfig):
     """AdamW and how a batch is cut."""
 
-    learning_rate: float = 3e-4
-    """Learning rate after its warm-up."""
-    lr_warmup_steps: int = 5
-    """Optimizer steps over which the learning rate rises linearly; constant after that."""
-    weight_decay: float = 0.0
-    """Decoupled weight decay of matrices; vectors (norms, biases) have none."""
-    betas: tuple[float, float] = (0.9, 0.999)
-    """Decay rates of Adam's two averages."""
-    max_grad_norm: float = 1.0
-    """The gradient is scaled down to this norm; inf never does."""
     updates_per_step: int = 4
     """Optimizer steps made of one batch, each on its own part."""
     micro_batch_tokens: int = 4096
@@ -59,19 +55,7 @@ class LearnerConfig:
     likes a few thousand (less padding, and it fits the cache), a GPU as many as fit."""
 
     def __post_init__(self) -> None:
-        if self.learning_rate < 0 or self.lr_warmup_steps < 0 or self.weight_decay < 0:
-            raise ConfigError(
-                "learner.learning_rate, learner.lr_warmup_steps and learner.weight_decay must not "
-                f"be negative, got {self.learning_rate}, {self.lr_warmup_steps} and "
-                f"{self.weight_decay}"
-            )
-        if not all(0 <= beta < 1 for beta in self.betas):
-            raise ConfigError(f"learner.betas must be in [0, 1), got {list(self.betas)}")
-        if not self.max_grad_norm > 0:
-            raise ConfigError(
-                f"learner.max_grad_norm must be above 0 (inf for no limit), got "
-                f"{self.max_grad_norm}"
-            )
+        super().__post_init__()
         if self.updates_per_step < 1 or self.micro_batch_tokens < 1:
             raise ConfigError(
                 "learner.updates_per_step and learner.micro_batch_tokens must be at least 1, got "
@@ -88,6 +72,7 @@ class Learner:
         seed: of the shuffles.
         reference: a frozen model to stay near to, for algorithms that need one; `frozen_copy`
             makes it.
+        critic: for algorithms that need one; trained beside the policy.
 
     Attributes:
         weights_version: how many times `update` has changed the weights.
@@ -103,21 +88,49 @@ class Learner:
         seed: int,
         *,
         reference: PreTrainedModel | None = None,
+        critic: Critic | None = None,
     ) -> None:
         self.model = model.eval()
         self.config = config
         self.seed = seed
         self.reference = reference
+        self.critic = critic
         self.weights_version = 0
-        self._num_updates = 0
         self._device = next(model.parameters()).device
-        self._parameters = {
-            name: parameter
-            for name, parameter in model.named_parameters()
-            if parameter.requires_grad
-        }
-        _check_precision(self._parameters)
-        self._optimizer = _build_optimizer(self._parameters, config)
+        self._optimizers = {"optimizer": Optimizer(model, config)}
+        if critic is not None:
+            rate = critic.config.learning_rate
+            settings = dataclasses.replace(config, learning_rate=rate)
+            self._optimizers["critic_optimizer"] = Optimizer(critic.eval(), settings)
+
+    def total(self, values: FloatArray) -> FloatArray:
+        """The sum of an array over all ranks; every rank must call it."""
+        return sum_over_ranks(values, self._device)
+
+    def score(
+        self, samples: Sequence[Sample], algorithm: Algorithm, *, temperature: float = 1.0
+    ) -> list[Sample]:
+        """The samples with what models say of them before the update.
+
+        Args:
+            samples: what `algorithm.select` gave.
+            algorithm: says which log-probabilities it needs; values come if there is a critic.
+            temperature: at which the samples were drawn.
+
+        Raises:
+            ConfigError: the algorithm needs a reference and there is none.
+        """
+        scored = list(samples)
+        if algorithm.needs_reference:
+            if self.reference is None:
+                raise ConfigError(
+                    "the algorithm has a divergence from a reference model, but the learner has "
+                    "no reference; give it one or set the coefficient to 0"
+                )
+            scored = self._with_logprobs(scored, "ref_logprobs", self.reference, temperature)
+        if algorithm.needs_proximal:
+            scored = self._with_logprobs(scored, "proximal_logprobs", self.model, temperature)
+        return scored if self.critic is None else self._with_values(scored, self.critic)
 
     def update(
         self,
@@ -139,110 +152,122 @@ class Learner:
             The ``train/`` metrics that apply; means are over the sampled tokens of the batch.
 
         Raises:
-            ConfigError: the algorithm needs a reference and there is none.
             TrainError: the gradient is not finite; the weights are left as they were before that
                 optimizer step.
         """
-        if algorithm.needs_reference:
-            samples = self._with_reference(samples, temperature)
         totals = _Totals()
-        grad_norms: list[float] = []
+        norms: list[list[float]] = []
         seed = (self.seed, step)
-        for minibatch in split_minibatches(samples, self.config.updates_per_step, seed):
-            num_sampled = sum(sample.num_sampled for sample in minibatch)
-            normalizer = _global_sum(num_sampled, self._device)
+        for part in split_minibatches(samples, self.config.updates_per_step, seed):
+            minibatch, count = algorithm.weigh(part)
+            totals.counts["units"] += count
+            normalizer = int(self.total(np.array([float(count)]))[0])
             if normalizer == 0:
                 continue
             for micro_batch in micro_batches(minibatch, self.config.micro_batch_tokens):
-                inputs = self._inputs(micro_batch, normalizer, temperature)
-                output = algorithm.loss(inputs)
-                torch.autograd.backward(output.loss)
-                totals.add(_totals_of(micro_batch, inputs, output, compare=not grad_norms))
-            grad_norms.append(self._optimizer_step(step))
-        metrics = _merge_over_ranks(totals).metrics()
-        if grad_norms:
+                batch = collate(micro_batch).to(self._device)
+                with self._autocast():
+                    logprobs, entropy = sampled_logprobs(self.model, batch, temperature)
+                inputs = LossInputs(batch, logprobs, entropy, normalizer)
+                outputs = [algorithm.loss(inputs)]
+                if self.critic is not None:
+                    with self._autocast():
+                        values, _ = self.critic(batch)
+                    outputs.append(value_loss(inputs, values, self.critic.config.clip))
+                torch.autograd.backward([output.loss for output in outputs])
+                totals.add(_totals_of(inputs, outputs, compare=not norms))
+            norms.append(self._optimizer_step(step))
+        metrics = _merge(of_all_ranks(totals)).metrics()
+        if self.critic is not None:
+            metrics["train/explained_variance"] = _explained_variance(samples, self.total)
+        if norms:
             self.weights_version += 1
-            metrics["train/grad_norm"] = sum(grad_norms) / len(grad_norms)
-            metrics["train/learning_rate"] = self._learning_rate()
+            for name, column in zip(("", "critic_"), zip(*norms, strict=True), strict=False):
+                metrics[f"train/{name}grad_norm"] = sum(column) / len(column)
+            metrics["train/learning_rate"] = self._optimizers["optimizer"].learning_rate
         return metrics
 
-    def _inputs(self, samples: Sequence[Sample], normalizer: int, temperature: float) -> LossInputs:
-        batch = collate(samples).to(self._device)
-        with self._autocast():
-            logprobs, entropy = sampled_logprobs(self.model, batch, temperature)
-        return LossInputs(
-            logprobs=logprobs,
-            entropy=entropy,
-            normalizer=normalizer,
-            old_logprobs=batch.old_logprobs,
-            advantages=batch.advantages,
-            ref_logprobs=batch.ref_logprobs,
+    def _with_logprobs(
+        self, samples: Sequence[Sample], name: str, model: PreTrainedModel, temperature: float
+    ) -> list[Sample]:
+        numbers = self._numbers(
+            samples, lambda batch: batch.split(sampled_logprobs(model, batch, temperature)[0])
         )
+        changes: list[dict[str, Any]] = [{name: logprobs} for logprobs in numbers]
+        return [
+            dataclasses.replace(sample, **change)
+            for sample, change in zip(samples, changes, strict=True)
+        ]
+
+    def _with_values(self, samples: Sequence[Sample], critic: Critic) -> list[Sample]:
+        def score(batch: Batch) -> list[torch.Tensor]:
+            values, last = critic(batch)
+            parts = zip(batch.split(values), last[:, None], strict=True)
+            return [torch.cat(part) for part in parts]
+
+        return [
+            dataclasses.replace(
+                sample,
+                old_values=values[:-1],
+                final_value=float(values[-1]) if sample.bootstraps else 0.0,
+            )
+            for sample, values in zip(samples, self._numbers(samples, score), strict=True)
+        ]
+
+    def _numbers(
+        self, samples: Sequence[Sample], score: Callable[[Batch], list[torch.Tensor]]
+    ) -> list[FloatArray]:
+        """What `score` gives for each sample of a batch, without gradient, in their order."""
+        found: dict[int, FloatArray] = {}
+        for micro_batch in micro_batches(samples, self.config.micro_batch_tokens):
+            with torch.no_grad(), self._autocast():
+                scores = score(collate(micro_batch).to(self._device))
+            for sample, numbers in zip(micro_batch, scores, strict=True):
+                found[id(sample)] = numbers.cpu().double().numpy()
+        return [found[id(sample)] for sample in samples]
 
     def _autocast(self) -> contextlib.AbstractContextManager[object]:
         if self._device.type == "cuda":
             return torch.autocast("cuda", dtype=torch.bfloat16)
         return contextlib.nullcontext()
 
-    def _with_reference(self, samples: Sequence[Sample], temperature: float) -> list[Sample]:
-        """The samples with `ref_logprobs`, in another order."""
-        if self.reference is None:
-            raise ConfigError(
-                "the algorithm has a divergence from a reference model, but the learner has no "
-                "reference; give it one or set the coefficient to 0"
-            )
-        scored = []
-        for micro_batch in micro_batches(samples, self.config.micro_batch_tokens):
-            with torch.no_grad(), self._autocast():
-                batch = collate(micro_batch).to(self._device)
-                logprobs, _ = sampled_logprobs(self.reference, batch, temperature)
-            counts = [sample.num_sampled for sample in micro_batch]
-            parts = torch.split(logprobs.cpu().double(), counts)
-            scored += [
-                dataclasses.replace(sample, ref_logprobs=part.numpy())
-                for sample, part in zip(micro_batch, parts, strict=True)
-            ]
-        return scored
-
-    def _optimizer_step(self, step: int) -> float:
-        """Sum gradients over ranks, clip, step; returns the norm before clipping."""
-        _sum_gradients(self._parameters.values())
-        norm = torch.nn.utils.clip_grad_norm_(self._parameters.values(), self.config.max_grad_norm)
-        if not torch.isfinite(norm):
-            self._optimizer.zero_grad()
+    def _optimizer_step(self, step: int) -> list[float]:
+        """One step of policy and critic; returns the norms of their gradients before clipping."""
+        optimizers = self._optimizers.values()
+        norms = [optimizer.clip() for optimizer in optimizers]
+        if not all(map(math.isfinite, norms)):
+            for optimizer in optimizers:
+                optimizer.zero_grad()
             raise TrainError(
-                f"the gradient of step {step} is not finite (norm {float(norm)}); start a run with "
+                f"the gradient of step {step} is not finite (norm {max(norms)}); start a run with "
                 "a lower learner.learning_rate, from a checkpoint's weights by --model.path"
             )
-        self._num_updates += 1
-        for group in self._optimizer.param_groups:
-            group["lr"] = self._learning_rate()
-        self._optimizer.step()
-        self._optimizer.zero_grad()
-        return float(norm)
+        for optimizer in optimizers:
+            optimizer.step()
+        return norms
 
-    def _learning_rate(self) -> float:
-        """The learning rate of optimizer step number `_num_updates`, counted from 1."""
-        risen = min(1.0, self._num_updates / max(1, self.config.lr_warmup_steps))
-        return self.config.learning_rate * risen
+    def _companions(self) -> dict[str, torch.nn.Parameter]:
+        """The parameters of the other models, by name."""
+        modules = {"reference": self.reference, "critic": self.critic}
+        return {
+            f"{prefix}.{name}": parameter
+            for prefix, module in modules.items()
+            if module is not None
+            for name, parameter in module.named_parameters()
+        }
 
     def state_dict(self) -> tuple[dict[str, torch.Tensor], dict[str, int]]:
         """Everything to go on from, but for the model's weights.
 
         Returns:
-            Tensors by name (the optimizer's, and the reference's weights if there is one) and
-            counters by name.
+            Tensors by name (the optimizers', and the weights of reference and critic if there are
+            any) and counters by name.
         """
-        tensors = {
-            f"optimizer.{name}.{key}": value
-            for name, parameter in self._parameters.items()
-            for key, value in self._optimizer.state[parameter].items()
-        }
-        if self.reference is not None:
-            for name, weights in self.reference.named_parameters():
-                tensors[f"reference.{name}"] = weights.detach()
-        counters = {"num_updates": self._num_updates, "weights_version": self.weights_version}
-        return tensors, counters
+        tensors = {name: parameter.detach() for name, parameter in self._companions().items()}
+        for prefix, optimizer in self._optimizers.items():
+            tensors |= optimizer.state_dict(prefix)
+        num_updates = self._optimizers["optimizer"].num_updates
+        return tensors, {"num_updates": num_updates, "weights_version": self.weights_version}
 
     def load_state_dict(
         self, tensors: Mapping[str, torch.Tensor], counters: Mapping[str, int]
@@ -254,32 +279,16 @@ class Learner:
         """
         try:
             num_updates, version = int(counters["num_updates"]), int(counters["weights_version"])
-            self._load_optimizer(tensors, started=num_updates > 0)
-            if self.reference is not None:
-                with torch.no_grad():
-                    for name, weights in self.reference.named_parameters():
-                        weights.copy_(tensors[f"reference.{name}"])
+            for prefix, optimizer in self._optimizers.items():
+                optimizer.load_state_dict(tensors, prefix, num_updates)
+            with torch.no_grad():
+                for name, parameter in self._companions().items():
+                    parameter.copy_(tensors[name])
         except KeyError as error:
             raise CheckpointError(f"the learner's state has no {error.args[0]!r}") from None
         except RuntimeError as error:
             raise CheckpointError(f"the learner's state is of another model: {error}") from None
-        self._num_updates, self.weights_version = num_updates, version
-
-    def _load_optimizer(self, tensors: Mapping[str, torch.Tensor], *, started: bool) -> None:
-        if not started:
-            self._optimizer.state.clear()
-            return
-        for name, parameter in self._parameters.items():
-            state = {}
-            for key in ("step", "exp_avg", "exp_avg_sq"):
-                value = tensors[f"optimizer.{name}.{key}"]
-                if key != "step" and value.shape != parameter.shape:
-                    raise CheckpointError(
-                        f"{name} has shape {tuple(parameter.shape)}, but its optimizer state "
-                        f"{tuple(value.shape)}: the checkpoint is of another model"
-                    )
-                state[key] = value.clone().to(parameter.device)
-            self._optimizer.state[parameter] = state
+        self.weights_version = version
 
 
 def frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
@@ -289,30 +298,19 @@ def frozen_copy(model: PreTrainedModel) -> PreTrainedModel:
     return reference
 
 
-def _check_precision(parameters: Mapping[str, torch.nn.Parameter]) -> None:
-    for name, parameter in parameters.items():
-        if parameter.dtype not in (torch.float32, torch.float64):
-            raise ConfigError(
-                f"the learner needs fp32 weights (it computes in bf16 on a GPU by itself), but "
-                f"{name} is {parameter.dtype}; load the model in float32"
-            )
+def _explained_variance(
+    samples: Sequence[Sample], total: Callable[[FloatArray], FloatArray]
+) -> float:
+    """1 minus the share of the targets' variance that the old values leave unexplained."""
+    pairs = [(sample.value_targets, sample.old_values) for sample in samples]
+    known = [(target, old) for target, old in pairs if target is not None and old is not None]
+    _, spread = moments([target for target, _ in known], total)
+    _, rest = moments([target - old for target, old in known], total)
+    return 1 - (rest / spread) ** 2 if spread > 0 else 0.0
 
 
-def _build_optimizer(
-    parameters: Mapping[str, torch.nn.Parameter], config: LearnerConfig
-) -> torch.optim.AdamW:
-    matrices = [parameter for parameter in parameters.values() if parameter.ndim >= 2]
-    vectors = [parameter for parameter in parameters.values() if parameter.ndim < 2]
-    groups = [
-        {"params": matrices, "weight_decay": config.weight_decay},
-        {"params": vectors, "weight_decay": 0.0},
-    ]
-    return torch.optim.AdamW(
-        [group for group in groups if group["params"]],
-        lr=config.learning_rate,
-        betas=config.betas,
-        fused=True,
-    )
+_DENOMINATORS = {"loss": "units", "logprob_gap_mean": "compared_tokens"}
+"""What sums are divided by if not by the sampled tokens; `units`: by what `weigh` counts."""
 
 
 @dataclasses.dataclass
@@ -336,65 +334,38 @@ class _Totals:
             name: float(self.counts[name]) for name in ("samples", "tokens", "sampled_tokens")
         }
         for name, total in self.sums.items():
-            tokens = "compared_tokens" if name == "logprob_gap_mean" else "sampled_tokens"
-            values[name] = total / self.counts[tokens]
+            values[name] = total / self.counts[_DENOMINATORS.get(name, "sampled_tokens")]
+        if "importance_square" in values:
+            mean = values["importance_mean"]
+            values["importance_ess"] = mean**2 / values.pop("importance_square")
         return {f"train/{name}": value for name, value in (values | self.maxima).items()}
 
 
-def _totals_of(
-    samples: Sequence[Sample], inputs: LossInputs, output: LossOutput, *, compare: bool
-) -> _Totals:
+def _totals_of(inputs: LossInputs, outputs: Sequence[LossOutput], *, compare: bool) -> _Totals:
     """The totals of one micro-batch.
 
     Until the first optimizer step, learner and sampler have the same weights, so their
     log-probabilities must agree; after it they differ as they should. `compare` says which.
     """
     totals = _Totals()
-    totals.sums["loss"] = output.loss.item() * inputs.normalizer
-    totals.sums.update({name: float(value) for name, value in output.token_sums.items()})
-    totals.maxima.update({name: float(value) for name, value in output.maxima.items()})
-    totals.counts["samples"] = len(samples)
-    totals.counts["tokens"] = sum(sample.num_tokens for sample in samples)
+    for output in outputs:
+        totals.sums.update({name: float(value) for name, value in output.token_sums.items()})
+        totals.maxima.update({name: float(value) for name, value in output.maxima.items()})
+    batch = inputs.batch
+    totals.sums["loss"] = outputs[0].loss.item() * inputs.normalizer
+    totals.counts["samples"] = len(batch.lengths)
+    totals.counts["tokens"] = int(batch.lengths.sum())
     totals.counts["sampled_tokens"] = len(inputs.logprobs)
-    if compare and inputs.old_logprobs is not None:
-        gap = (inputs.logprobs.detach() - inputs.old_logprobs).abs()
+    if compare and batch.old_logprobs is not None:
+        gap = (inputs.logprobs.detach() - batch.old_logprobs).abs()
         totals.sums["logprob_gap_mean"] = float(gap.sum())
         totals.maxima["logprob_gap_max"] = float(gap.max())
         totals.counts["compared_tokens"] = len(gap)
     return totals
 
 
-def _in_several_processes() -> bool:
-    return distributed.is_available() and distributed.is_initialized()
-
-
-def _global_sum(value: int, device: torch.device) -> int:
-    """The sum of a count over all ranks."""
-    if not _in_several_processes():
-        return value
-    total = torch.tensor(value, device=device)
-    distributed.all_reduce(total)
-    return int(total)
-
-
-def _sum_gradients(parameters: Iterable[torch.nn.Parameter]) -> None:
-    """Sum gradients over all ranks; a rank without samples adds zeros."""
-    if not _in_several_processes():
-        return
-    for parameter in parameters:
-        if parameter.grad is None:
-            parameter.grad = torch.zeros_like(parameter)
-        distributed.all_reduce(parameter.grad)
-
-
-def _merge_over_ranks(totals: _Totals) -> _Totals:
-    """The totals of all ranks together."""
-    if not _in_several_processes():
-        return totals
-    of_ranks: list[_Totals | None] = [None] * distributed.get_world_size()
-    distributed.all_gather_object(of_ranks, totals)
+def _merge(parts: Sequence[_Totals]) -> _Totals:
     merged = _Totals()
-    for part in of_ranks:
-        assert part is not None
+    for part in parts:
         merged.add(part)
     return merged

@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from agentgym_envs.episodes import Episode, write_episodes
-from agentgym_train.algorithms.base import Algorithm
 from agentgym_train.assemble import Parts
 from agentgym_train.config import SupervisedConfig
 from agentgym_train.evaluate import EvalReport, evaluate
@@ -115,12 +114,13 @@ def _clone(parts: Parts, phase: SupervisedConfig, step: int, clock: _Clock) -> d
 
 def _update(parts: Parts, groups: Sequence[Sequence[Episode]], step: int) -> dict[str, float]:
     """Give credit, change the weights, and sample from them from now on."""
-    algorithm: Algorithm = parts.algorithm
-    samples = algorithm.assign(groups, step)
-    metrics = parts.learner.update(
-        samples, algorithm, step, temperature=parts.config.sampling.temperature
-    )
-    parts.engine.load_weights(None, parts.learner.weights_version)
+    algorithm, learner = parts.algorithm, parts.learner
+    temperature = parts.config.sampling.temperature
+    samples = algorithm.select(groups, step)
+    samples = learner.score(samples, algorithm, temperature=temperature)
+    samples = algorithm.assign(samples, learner.total)
+    metrics = learner.update(samples, algorithm, step, temperature=temperature)
+    parts.engine.load_weights(None, learner.weights_version)
     return metrics
 
 

@@ -38,15 +38,25 @@ METRICS: Mapping[str, Metric] = {
         for reason in EndReason
         if reason
     },
-    "train/loss": Metric("nats", "loss, mean over the sampled tokens of the batch"),
+    "train/loss": Metric("nats", "policy loss, mean over what loss.aggregation says"),
     "train/policy_loss": Metric("nats", "clipped surrogate, mean over sampled tokens"),
+    "train/value_loss": Metric("reward^2", "half the critic's squared error at sampled tokens"),
+    "train/explained_variance": Metric(
+        "share", "variance of the critic's targets that its values before the step explain"
+    ),
     "train/entropy": Metric("nats", "mean entropy of the policy at sampled tokens"),
     "train/kl_k1": Metric("nats", "mean of old minus new log-probability at sampled tokens"),
-    "train/kl_k3": Metric("nats", "k3 estimate of the divergence from the sampling policy"),
+    "train/kl_k3": Metric("nats", "k3 estimate of the divergence from the policy before the step"),
     "train/kl_ref": Metric("nats", "k3 estimate of the divergence from the reference"),
     "train/clip_share": Metric("share", "sampled tokens whose ratio was clipped"),
-    "train/ratio_max": Metric("ratio", "largest probability ratio of new to sampling policy"),
+    "train/ratio_max": Metric("ratio", "largest probability ratio of new to old policy"),
+    "train/importance_mean": Metric("ratio", "mean probability ratio of learner to sampler, uncut"),
+    "train/importance_max": Metric("ratio", "largest of these ratios"),
+    "train/importance_cut": Metric("share", "sampled tokens whose ratio was cut"),
+    "train/importance_ess": Metric("share", "effective sample size: mean^2 over mean square"),
+    "train/mismatch_k3": Metric("nats", "k3 estimate of the learner's divergence from the sampler"),
     "train/grad_norm": Metric("norm", "mean gradient norm before clipping"),
+    "train/critic_grad_norm": Metric("norm", "mean gradient norm of the critic before clipping"),
     "train/learning_rate": Metric("1", "learning rate of the last update"),
     "train/logprob_gap_mean": Metric(
         "nats", "mean difference of learner and sampler before the first update"

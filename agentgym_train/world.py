@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import gymnasium
@@ -61,7 +62,8 @@ def build_world(config: TrainConfig) -> World:
     """Make the probe and choose the tasks.
 
     Raises:
-        ConfigError: the id is not of a text environment, or a split is empty.
+        ConfigError: the id is not of a text environment, a split is empty, or files of tasks
+            share one.
         UnknownName: an id, level or other name does not exist.
     """
     probe = _make(config.env, "train")
@@ -74,6 +76,8 @@ def build_world(config: TrainConfig) -> World:
                 f"eval.tasks = {config.eval.tasks}, but the {split} split holds {len(tasks)} "
                 "tasks; lower eval.tasks or choose more levels"
             )
+    if config.env.tasks:
+        _require_apart({"train": probe.tasks, **held_out})
     return World(probe, probe.tasks, held_out["dev"], held_out["test"], config.run.seed)
 
 
@@ -84,12 +88,26 @@ def tasks_of(config: TrainConfig, split: str) -> TaskSet:
 
 def _make(config: EnvConfig, split: str) -> TextEnv:
     try:
-        env = gymnasium.make(config.id, split=split, **config.arguments)
+        env = gymnasium.make(
+            config.id, split=split, tasks=config.tasks.get(split), **config.arguments
+        )
     except (gymnasium.error.Error, ModuleNotFoundError, TypeError) as error:
         raise ConfigError(f"env.id {config.id!r}: {error}") from None
     if not isinstance(env.unwrapped, TextEnv):
         raise ConfigError(f"env.id {config.id!r} is no text environment: {env.unwrapped}")
     return env.unwrapped
+
+
+def _require_apart(splits: Mapping[str, Iterable[Task]]) -> None:
+    split_of: dict[str, str] = {}
+    for split, tasks in splits.items():
+        for task in tasks:
+            other = split_of.setdefault(task.id, split)
+            if other != split:
+                raise ConfigError(
+                    f"task {task.id!r} is in {other} and in {split}; give env.tasks files for all "
+                    "of train, dev and test that share no task"
+                )
 
 
 def fingerprint(config: TrainConfig, world: World) -> dict[str, Any]:

@@ -58,9 +58,9 @@ def compare(options: argparse.Namespace, seed: int) -> None:
         return
     episodes = episodes_of_equal_cost(rl)
     controls = {
-        "permuted": run("permuted", "--grpo.permute-rewards"),
+        "permuted": run("permuted", "--credit.permute-rewards"),
         "permuted-no-entropy": run(
-            "permuted-no-entropy", "--grpo.permute-rewards", "--grpo.entropy-coefficient", "0"
+            "permuted-no-entropy", "--credit.permute-rewards", "--loss.entropy-coefficient", "0"
         ),
         "sft-noisy": run(
             "sft-noisy", "--run.algorithm", "sft", "--sft.episodes-per-step", str(episodes)

@@ -1,9 +1,10 @@
-"""What `TextVectorEnv` with in-line workers costs per environment step, beside `SyncVectorEnv`.
+"""What vector environments cost per environment step: `TextVectorEnv` beside Gymnasium's own.
 
-Both drive the same environments in lock-step, in turns within one process. The time of a bare loop
-over the environments is taken off, so what is compared is what the vector environments add. Two
-environments that do nothing: one with an empty `info`, where the vector environment is all there
-is, and one with the `info` of a `TextEnv`.
+All drive environments that do nothing, in lock-step or without, in turns within one process. The
+time of a bare loop over the environments is taken off, so what is compared is what the vector
+environments add. In-line workers and threads are set against `SyncVectorEnv`, processes against
+`AsyncVectorEnv(shared_memory=False)`. The environments have an empty `info`, where the vector
+environment is all there is, or that of a `TextEnv`; and short observations, or 12,000 characters.
 
 Prints JSON lines {figure, value, unit, spread, versions}; value is the median over the repeats,
 spread the least and greatest.
@@ -15,8 +16,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
-import platform
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -24,36 +23,57 @@ from functools import partial
 from typing import Any
 
 import gymnasium
-import numpy as np
-from gymnasium.vector import SyncVectorEnv
+from common import emit
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 
-import agentgym_envs
 from agentgym_envs.spaces import UnicodeText
 from agentgym_envs.vector import TextVectorEnv
 
-
-class DoNothing(gymnasium.Env[str, str]):
-    """Answers at once; `info` is a fresh copy of `info`."""
-
-    def __init__(self, info: dict[str, Any]) -> None:
-        self.observation_space = self.action_space = UnicodeText()
-        self._info = info
-
-    def reset(self, **_: Any) -> tuple[str, dict[str, Any]]:
-        return "nothing", dict(self._info)
-
-    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
-        return "nothing", 0.0, False, False, dict(self._info)
-
-
+WORKERS = ("inline", "threads", "forkserver")
 TEXT_INFO = {
     "task_id": "nothing/train/0",
     "turn": 1,
     "score": 0.0,
     "success": False,
     "action_valid": True,
+    "format_errors": 0,
     "end_reason": "",
 }
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "empty_info": ("nothing", {}),
+    "text_info": ("nothing", TEXT_INFO),
+    "long": ("nothing at all " * 800, TEXT_INFO),
+}
+"""What the environments answer: observation and info."""
+
+
+class DoNothing(gymnasium.Env[str, str]):
+    """Answers at once; `info` is a fresh copy of `info`."""
+
+    def __init__(self, observation: str, info: dict[str, Any]) -> None:
+        self.observation_space = self.action_space = UnicodeText()
+        self._observation = observation
+        self._info = info
+
+    def reset(self, **_: Any) -> tuple[str, dict[str, Any]]:
+        return self._observation, dict(self._info)
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        return self._observation, 0.0, False, False, dict(self._info)
+
+
+def without_lock_step(env: TextVectorEnv, actions: Sequence[str]) -> None:
+    """A turn in every environment by `send` and `recv`."""
+    env.send(range(env.num_envs), actions)
+    received = 0
+    while received < env.num_envs:
+        received += len(env.recv())
+
+
+def bare_loop(envs: Sequence[gymnasium.Env[str, str]], actions: Sequence[str]) -> None:
+    """A turn in every environment with nothing around it."""
+    for env, action in zip(envs, actions, strict=True):
+        env.step(action)
 
 
 def seconds_per_env_step(step: Callable[[], Any], num_envs: int, num_steps: int) -> float:
@@ -64,79 +84,76 @@ def seconds_per_env_step(step: Callable[[], Any], num_envs: int, num_steps: int)
     return (time.perf_counter() - start) / (num_steps * num_envs)
 
 
-def measure(
-    info: dict[str, Any], num_envs: int, num_steps: int, repeats: int
-) -> dict[str, list[float]]:
-    """Overhead in microseconds per environment step, one value a repeat."""
-    make = partial(DoNothing, info)
-    envs = [make() for _ in range(num_envs)]
-    stock = SyncVectorEnv([make] * num_envs)
-    ours = TextVectorEnv(make, num_envs)
-    stock.reset()
-    ours.reset()
+def steps_of(make: Callable[[], DoNothing], num_envs: int) -> dict[str, Callable[[], Any]]:
+    """A function for each way to take a step in all of `num_envs` environments, by name."""
     actions = ("do nothing",) * num_envs
-    indices = list(range(num_envs))
-
-    def bare_loop() -> None:
-        for env, action in zip(envs, actions, strict=True):
-            env.step(action)
-
-    def without_lock_step() -> None:
-        ours.send(indices, actions)
-        ours.recv()
-
-    steps = {
-        "bare": bare_loop,
-        "stock": partial(stock.step, actions),
-        "step": partial(ours.step, actions),
-        "send_recv": without_lock_step,
+    vectors: dict[str, VectorEnv[Any, Any, Any]] = {
+        "sync": SyncVectorEnv([make] * num_envs),
+        "async": AsyncVectorEnv([make] * num_envs, shared_memory=False),
+        **{workers: TextVectorEnv(make, num_envs, workers=workers) for workers in WORKERS},
     }
-    overheads: dict[str, list[float]] = {name: [] for name in steps}
+    steps = {"bare": partial(bare_loop, [make() for _ in range(num_envs)], actions)}
+    for name, env in vectors.items():
+        env.reset()
+        steps[name] = partial(env.step, actions)
+        if isinstance(env, TextVectorEnv):
+            steps[f"{name}/send_recv"] = partial(without_lock_step, env, actions)
+    return steps
+
+
+def measure(num_envs: int, env_steps: int, repeats: int) -> dict[str, dict[str, list[float]]]:
+    """Overhead in microseconds per environment step by case and name, one value a repeat."""
+    steps = {
+        case: steps_of(partial(DoNothing, observation, info), num_envs)
+        for case, (observation, info) in CASES.items()
+    }
+    overheads: dict[str, dict[str, list[float]]] = {
+        case: {name: [] for name in steps[case]} for case in CASES
+    }
     for _ in range(repeats):
-        times = {
-            name: seconds_per_env_step(step, num_envs, num_steps) for name, step in steps.items()
-        }
-        for name, seconds in times.items():
-            overheads[name].append((seconds - times["bare"]) * 1e6)
+        for case in CASES:
+            seconds = {}
+            for name, step in steps[case].items():
+                is_fast = name in ("bare", "sync") or name.startswith("inline")
+                num_steps = max(1, env_steps // (1 if is_fast else 10) // num_envs)
+                seconds[name] = seconds_per_env_step(step, num_envs, num_steps)
+            for name, value in seconds.items():
+                overheads[case][name].append((value - seconds["bare"]) * 1e6)
     return overheads
 
 
 def report(figure: str, values: Sequence[float], unit: str) -> None:
-    versions = {
-        "agentgym-suite": agentgym_envs.__version__,
-        "gymnasium": gymnasium.__version__,
-        "numpy": np.__version__,
-        "python": platform.python_version(),
-    }
-    line = {
-        "figure": figure,
-        "value": round(statistics.median(values), 3),
-        "unit": unit,
-        "spread": [round(min(values), 3), round(max(values), 3)],
-        "versions": versions,
-    }
-    print(json.dumps(line))
+    """Print the median of a figure."""
+    spread = [round(min(values), 3), round(max(values), 3)]
+    emit(f"vector_overhead/{figure}", round(statistics.median(values), 3), unit, spread=spread)
+
+
+def ratios(values: Sequence[float], others: Sequence[float]) -> list[float]:
+    """Quotients, repeat by repeat."""
+    return [value / other for value, other in zip(values, others, strict=True)]
 
 
 def main() -> None:
+    """Measure and report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--num-envs", type=int, nargs="+", default=[1, 8, 32])
-    parser.add_argument("--env-steps", type=int, default=40_000, help="per repeat")
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--num-envs", type=int, nargs="+", default=[8])
+    parser.add_argument("--env-steps", type=int, default=40_000, help="per repeat; slow ones 1/10")
+    parser.add_argument("--repeats", type=int, default=9)
     options = parser.parse_args()
-    for name, info in {"empty_info": {}, "text_info": TEXT_INFO}.items():
-        for num_envs in options.num_envs:
-            num_steps = options.env_steps // num_envs
-            overheads = measure(info, num_envs, num_steps, options.repeats)
-            prefix = f"vector_overhead/{name}/n{num_envs}"
-            for kind in ("stock", "step", "send_recv"):
-                report(f"{prefix}/{kind}", overheads[kind], "us per env step")
-            for kind in ("step", "send_recv"):
-                ratios = [
-                    ours / stock
-                    for ours, stock in zip(overheads[kind], overheads["stock"], strict=True)
-                ]
-                report(f"{prefix}/{kind}_over_stock", ratios, "ratio")
+    for num_envs in options.num_envs:
+        overheads = measure(num_envs, options.env_steps, options.repeats)
+        for case, by_name in overheads.items():
+            prefix = f"n{num_envs}/{case}"
+            for name, values in by_name.items():
+                if name != "bare":
+                    report(f"{prefix}/{name}", values, "us per env step")
+                if name.partition("/")[0] not in WORKERS:
+                    continue
+                stock = "async" if name.startswith("forkserver") else "sync"
+                report(f"{prefix}/{name}_over_{stock}", ratios(values, by_name[stock]), "ratio")
+                if case == "long":
+                    short = overheads["text_info"][name]
+                    report(f"{prefix}/{name}_over_short", ratios(values, short), "ratio")
 
 
 if __name__ == "__main__":

@@ -1,20 +1,24 @@
 """Commands, the grammar of verbs, and the formats in which a reply carries a command.
 
-`grammar` turns functions into verbs and text into `Command`s; each action format is one file
-with one class. `action_format` finds a format by name and imports only that file.
+`verbs` turns functions into verbs, `grammar` turns text into `Command`s; each action format is one
+file with one class. `action_format` finds a format by name and imports only what that file needs.
 """
 
 from __future__ import annotations
 
 import importlib
 
-from agentgym_envs.actions.base import ActionFormat
-from agentgym_envs.actions.grammar import Command, Grammar, Parameter, Verb, verb
+from agentgym_envs.actions.base import ActionFormat, Answer
+from agentgym_envs.actions.grammar import Grammar
+from agentgym_envs.actions.verbs import Command, Parameter, Verb, verb
 from agentgym_envs.arguments import one_of
 
 _FORMATS = {
     "command": "agentgym_envs.actions.command:CommandFormat",
     "react": "agentgym_envs.actions.react:ReactFormat",
+    "json": "agentgym_envs.actions.json_call:JsonFormat",
+    "code": "agentgym_envs.actions.code:CodeFormat",
+    "tools": "agentgym_envs.actions.tools:ToolsFormat",
 }
 
 ACTION_FORMATS = tuple(_FORMATS)
@@ -35,6 +39,7 @@ def action_format(name: str) -> ActionFormat:
 __all__ = [
     "ACTION_FORMATS",
     "ActionFormat",
+    "Answer",
     "Command",
     "Grammar",
     "Parameter",

@@ -1,112 +1,37 @@
-"""Verbs as functions, and the grammar that finds the verb in a line of text.
+"""The grammar of a world: it finds the verb in a line of text, and checks arguments.
 
-A verb is a function whose first parameter is the world and whose others are text or whole
-numbers. Its decorator lists the forms in which it may be written, its docstring is what the
-prompt says about it, and its ``Examples:`` are parsed in a test. The grammar matches whole
-lines only: nothing is found inside other text.
+It matches whole lines only: nothing is found inside other text.
+
+Arguments are the same whichever format carried them: a text is one line with single blanks and
+without control characters, whatever else of Unicode it holds.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
-import inspect
+import itertools
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
+from agentgym_envs.actions.verbs import FIELD, Command, Parameter, Verb
 from agentgym_envs.errors import CommandError
 
 MAX_ECHO = 80
 """How many characters of a refused command are repeated in the answer."""
 
 MAX_COMMAND = 2_000
-"""Longest line, in characters, that is matched at all: bounds the work on hostile text."""
+"""Longest command, in characters, in its canonical form: bounds the work on hostile text."""
 
-_KINDS = {"str": r"\S(?:.*\S)?", "int": r"[0-9]{1,9}"}
+MAX_DIGITS = 18
+"""Most digits of a whole number."""
 
-
-@dataclasses.dataclass(frozen=True)
-class Parameter:
-    """An argument of a verb: its name, and ``"str"`` or ``"int"``."""
-
-    name: str
-    kind: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Verb:
-    """One thing a policy can do.
-
-    Attributes:
-        name: identifier of the verb, ``"go_to"``; the function name of call-like formats.
-        forms: how it may be written, the first one is canonical: ``("go to {target}",)``.
-        parameters: in the order of the function.
-        description: what it does, one paragraph.
-        examples: commands as they may be written.
-        run: the function; called with the world and one keyword argument a parameter.
-    """
-
-    name: str
-    forms: tuple[str, ...]
-    parameters: tuple[Parameter, ...]
-    description: str
-    examples: tuple[str, ...]
-    run: Callable[..., Any]
-
-
-@dataclasses.dataclass(frozen=True)
-class Command:
-    """A verb with its arguments; `text` is its canonical form."""
-
-    verb: Verb
-    arguments: Mapping[str, Any]
-
-    @functools.cached_property
-    def text(self) -> str:
-        """The command in the verb's canonical form."""
-        return self.verb.forms[0].format(**self.arguments)
-
-    def __str__(self) -> str:
-        return self.text
-
-
-def verb(*forms: str) -> Callable[[Callable[..., Any]], Verb]:
-    """Make a function into a `Verb`.
-
-    Args:
-        forms: how the command may be written, canonical form first; ``{name}`` stands for the
-            argument `name`, and every form names every parameter but the world.
-
-    Raises:
-        TypeError: a form's fields differ from the parameters, or the docstring has no examples.
-    """
-
-    def decorate(function: Callable[..., Any]) -> Verb:
-        parameters = tuple(
-            Parameter(parameter.name, _kind(parameter.annotation))
-            for parameter in list(inspect.signature(function).parameters.values())[1:]
-        )
-        names = sorted(parameter.name for parameter in parameters)
-        for form in forms:
-            fields = sorted(re.findall(r"\{(\w+)\}", form))
-            if fields != names:
-                raise TypeError(f"form {form!r} of {function.__name__} has {fields}, not {names}")
-        description, _, examples = inspect.cleandoc(function.__doc__ or "").partition("Examples:")
-        lines = tuple(line.strip() for line in examples.splitlines() if line.strip())
-        if not lines or not description.strip():
-            raise TypeError(f"verb {function.__name__} needs a docstring with 'Examples:'")
-        summary = " ".join(description.split())
-        return Verb(function.__name__, forms, parameters, summary, lines, function)
-
-    return decorate
-
-
-def _kind(annotation: Any) -> str:
-    kind = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", "")
-    if kind not in _KINDS:
-        raise TypeError(f"verb parameters are str or int, got {annotation!r}")
-    return kind
+_PATTERNS = {"str": r"\S(?:.*\S)?", "int": rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}"}
+_VALUES = {kind: re.compile(pattern) for kind, pattern in _PATTERNS.items()}
+_WANTED = {
+    "str": "a text without control characters",
+    "int": f"a whole number of up to {MAX_DIGITS} digits",
+}
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 class Grammar:
@@ -126,55 +51,74 @@ class Grammar:
         if len(self._verb_by_name) < len(self.verbs):
             raise TypeError(f"verb names must differ: {[entry.name for entry in self.verbs]}")
         forms = [(form, entry) for entry in self.verbs for form in entry.forms]
-        forms.sort(key=lambda item: -len(re.sub(r"\{\w+\}", "", item[0])))
+        forms.sort(key=lambda item: -len(FIELD.sub("", item[0])))
         self._patterns = [(_pattern(form, entry), entry) for form, entry in forms]
 
     def parse(self, text: str, *, strict: bool = False) -> Command:
         """The command that the whole of `text` is.
 
         Lenient parsing ignores case, runs of blanks, and quotes, backticks or a full stop around
-        the line. Strict parsing takes a form as it is written.
+        the line. Strict parsing takes a form as it is written, with single blanks.
 
         Raises:
-            CommandError: no form matches; the text lists the forms.
+            CommandError: no form matches; the text lists the forms. Or it is too long.
         """
         line = text if strict else _unwrapped(text)
-        if len(line) <= MAX_COMMAND and line.isprintable():
+        _check_length(line)
+        if not _CONTROL.search(line) and line == " ".join(line.split()):
             for pattern, entry in self._patterns:
                 match = pattern.fullmatch(line)
                 if match and (not strict or _same_case(pattern, line)):
                     return self.command(entry.name, **match.groupdict())
         raise CommandError(f'"{shorten(text)}" is not a command. Commands are: {self.forms()}.')
 
-    def command(self, name: str, **arguments: Any) -> Command:
+    def verb(self, name: str) -> Verb:
+        """The verb called `name`.
+
+        Raises:
+            CommandError: there is none; the text lists the names.
+        """
+        if name not in self._verb_by_name:
+            known = ", ".join(self._verb_by_name)
+            raise CommandError(f'"{shorten(name)}" is not a command. Commands are: {known}.')
+        return self._verb_by_name[name]
+
+    def command(self, name: str, /, **arguments: Any) -> Command:
         """The command of verb `name` with `arguments`, checked and converted to their kinds.
+
+        Parameters with a default may be left out. Where no form of the verb names just the
+        arguments given, the defaults of all others are filled in, so that it can be written.
+
+        Args:
+            name: of the verb.
+            **arguments: texts or whole numbers, either may stand for the other; None stands for
+                what is not given.
 
         Raises:
             CommandError: no such verb, or other arguments than it takes.
         """
-        entry = self._verb_by_name.get(name)
-        if entry is None:
-            known = ", ".join(self._verb_by_name)
-            raise CommandError(f'"{shorten(name)}" is not a command. Commands are: {known}.')
+        entry = self.verb(name)
         values: dict[str, Any] = {}
         for parameter in entry.parameters:
-            text = str(arguments.pop(parameter.name, "")).strip()
-            if not re.fullmatch(_KINDS[parameter.kind], text, re.DOTALL):
-                wanted = "a whole number" if parameter.kind == "int" else "a text"
-                raise CommandError(
-                    f'{name} needs {parameter.name}: {wanted}, got "{shorten(text)}".'
-                )
-            values[parameter.name] = int(text) if parameter.kind == "int" else text
+            given = arguments.pop(parameter.name, None)
+            if given is not None or parameter.required:
+                values[parameter.name] = _value(name, parameter, given)
         if arguments:
-            raise CommandError(f"{name} does not take {', '.join(map(shorten, arguments))}.")
-        return Command(entry, values)
+            unknown = ", ".join(map(shorten, itertools.islice(arguments, 5)))
+            takes = ", ".join(it.name for it in entry.parameters) or "no arguments"
+            raise CommandError(f"{name} does not take {unknown}; it takes {takes}.")
+        if entry.form_of(values) is None:
+            values = {it.name: values.get(it.name, it.default) for it in entry.parameters}
+        command = Command(entry, values)
+        _check_length(command.text)
+        return command
 
     def forms(self) -> str:
         """The canonical forms, with arguments in angle brackets, separated by commas."""
         return ", ".join(_readable(entry.forms[0]) for entry in self.verbs)
 
     def describe(self) -> str:
-        """One line a verb, form and description, for the instructions."""
+        """One line a verb, form and description, as the formats of bare commands list them."""
         return "\n".join(
             f"- {_readable(entry.forms[0])}: {entry.description} Example: {entry.examples[0]}"
             for entry in self.verbs
@@ -193,6 +137,37 @@ def shorten(text: str) -> str:
     return line[:MAX_ECHO] + "…" if len(text) > MAX_ECHO else line
 
 
+def _check_length(text: str) -> None:
+    if len(text) > MAX_COMMAND:
+        raise CommandError(
+            f"The command is {len(text)} characters long; {MAX_COMMAND} are allowed."
+        )
+
+
+def _value(verb_name: str, parameter: Parameter, given: Any) -> str | int:
+    """`given` as a value of the parameter's kind."""
+    text = _as_text(given)
+    if not _VALUES[parameter.kind].fullmatch(text) or _CONTROL.search(text):
+        raise CommandError(
+            f"{verb_name} needs {parameter.name}: {_WANTED[parameter.kind]}, got {_shown(given)}."
+        )
+    return int(text) if parameter.kind == "int" else text
+
+
+def _shown(given: Any) -> str:
+    if isinstance(given, str):
+        return f'"{shorten(given)}"'
+    return "nothing" if given is None else f"a value of type {type(given).__name__}"
+
+
+def _as_text(given: Any) -> str:
+    """A text with single blanks, or a number that is small enough to be written, as text."""
+    if isinstance(given, str):
+        return " ".join(given.split())
+    is_number = isinstance(given, int) and not isinstance(given, bool)
+    return str(given) if is_number and abs(given) < 10**MAX_DIGITS else ""
+
+
 def _unwrapped(text: str) -> str:
     """`text` with single blanks, without a full stop at the end or quotes around all of it."""
     line = " ".join(text.split())
@@ -206,12 +181,12 @@ def _unwrapped(text: str) -> str:
 
 
 def _readable(form: str) -> str:
-    return re.sub(r"\{(\w+)\}", r"<\1>", form)
+    return FIELD.sub(r"<\1>", form)
 
 
 def _pattern(form: str, entry: Verb) -> re.Pattern[str]:
-    kinds = {parameter.name: _KINDS[parameter.kind] for parameter in entry.parameters}
-    parts = re.split(r"\{(\w+)\}", form)
+    kinds = {parameter.name: _PATTERNS[parameter.kind] for parameter in entry.parameters}
+    parts = FIELD.split(form)
     text = "".join(
         f"(?P<{part}>{kinds[part]})" if index % 2 else re.escape(part)
         for index, part in enumerate(parts)

@@ -140,7 +140,8 @@ def write_manifest(path: Path, counts: Mapping[str, Mapping[str, int]], notes: A
     """
 
     def write(summaries: Mapping[str, SplitSummary]) -> None:
-        Manifest(tasks.FAMILY, VERSION, summaries, notes).write(path)
+        whole = {"levels": "all"}
+        Manifest(tasks.FAMILY, VERSION, summaries, notes, whole).write(path)
         for read in (tasks.manifest, tasks._rows, tasks._turn_of_seed):
             read.cache_clear()
 

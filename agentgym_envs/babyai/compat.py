@@ -32,7 +32,7 @@ from __future__ import annotations
 from importlib import resources
 from typing import TYPE_CHECKING
 
-from agentgym_envs.actions import Grammar, verb
+from agentgym_envs.actions import verb
 from agentgym_envs.babyai.cells import LABELS
 from agentgym_envs.babyai.compat_scene import Scene, Thing, scene_of
 from agentgym_envs.babyai.dialect import Dialect, Oracle
@@ -136,9 +136,9 @@ def _oracle(env: BabyAIEnv) -> Oracle:
     return AgentGymOracle(env)
 
 
-def _rules(grammar: Grammar) -> str:
+def _rules() -> str:
     prompt = resources.files("agentgym_envs.babyai").joinpath("prompt_agentgym.md")
-    return f"{prompt.read_text('utf-8').strip()}\n\nCommands:\n{grammar.describe()}"
+    return prompt.read_text("utf-8")
 
 
 def _do(world: BabyAIWorld, command: str) -> str:

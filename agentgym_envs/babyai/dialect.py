@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import TYPE_CHECKING, Protocol
 
-from agentgym_envs.actions import Grammar, Verb
+from agentgym_envs.actions import Verb
 from agentgym_envs.arguments import one_of
 from agentgym_envs.babyai.actions import ACTION_MODES, admissible
 from agentgym_envs.babyai.observation import observation_style
@@ -41,8 +41,8 @@ class Dialect:
     """One way of talking about a world.
 
     Attributes:
-        verbs: in the order in which the rules list them.
-        rules: the rules of the world, given the grammar of the verbs.
+        verbs: in the order in which the instructions list them.
+        rules: the rules of the world, which the action format follows with the verbs.
         first: the observation of a new world, with its goal.
         observe: the observation after a command, given what the verb returned.
         refuse: the observation after a command that was not done.
@@ -53,7 +53,7 @@ class Dialect:
     """
 
     verbs: tuple[Verb, ...]
-    rules: Callable[[Grammar], str]
+    rules: Callable[[], str]
     first: Callable[[BabyAIWorld], str]
     observe: Callable[[BabyAIWorld, str], str]
     refuse: Callable[[BabyAIWorld, CommandError], str]
@@ -84,7 +84,7 @@ def own_dialect(action_mode: str, obs_style: str) -> Dialect:
 
     return Dialect(
         verbs=verbs,
-        rules=lambda grammar: f"{_rules(obs_style)}\n\nCommands:\n{grammar.describe()}",
+        rules=lambda: _rules(obs_style),
         first=lambda world: style.goal(world.mission) + scene(world),
         observe=observe,
         refuse=lambda world, error: style.message(str(error)),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from agentgym_envs.actions import Command, Grammar
+from agentgym_envs.agentgym_ids import AgentGymItem
 from agentgym_envs.babyai.ansi import picture
 from agentgym_envs.babyai.dialect import Dialect, own_dialect
 from agentgym_envs.babyai.levels import resolve_levels
@@ -17,6 +18,7 @@ from agentgym_envs.babyai.tasks import (
     DIGEST_LENGTH,
     FAMILY,
     certified_task,
+    certified_task_of_world,
     certified_tasks,
     parse_task_id,
     uncertified_task,
@@ -62,7 +64,9 @@ class BabyAIEnv(TextEnv):
 
     A task fixes level and world seed, and with them everything. Task ids are
     ``babyai/<split>/<level>/<seed>`` for certified tasks, which the oracle has solved, and
-    ``babyai/any/<level>/<seed>`` for any world. Splits are made by layout.
+    ``babyai/any/<level>/<seed>`` for any world. Splits are made by layout. AgentGym's item id
+    ``babyai_<n>`` is the world of level ``n % 40 + 1`` of its list and seed ``n // 40``, and names
+    the certified task where there is one, of whatever split.
 
     ## Rewards
 
@@ -103,6 +107,7 @@ class BabyAIEnv(TextEnv):
     rewards: ClassVar[Mapping[str, RewardFunction]] = REWARDS
     compat_modes = ("agentgym",)
     extra_info_keys: ClassVar[Mapping[str, type]] = {"mission": str, "level": str}
+    agentgym_name = "babyai"
 
     def __init__(
         self,
@@ -156,6 +161,13 @@ class BabyAIEnv(TextEnv):
     def _resolve_id(self, whole: TaskSet, task_id: str) -> Task:
         return self._named(task_id, BabyAIWorld())  # an episode may be running in self._world
 
+    def _resolve_item(self, item: AgentGymItem) -> Task:
+        from agentgym_envs.babyai.compat import world_of_index
+
+        level, seed = world_of_index(item.number)
+        certified = certified_task_of_world(level, seed, self._dialect.turns_factor)
+        return certified or self._uncertified(level, seed, BabyAIWorld())
+
     def _named(self, task_id: str, world: BabyAIWorld) -> Task:
         name = parse_task_id(task_id)
         if name.split == ANY:
@@ -174,7 +186,7 @@ class BabyAIEnv(TextEnv):
         return Grammar(self._dialect.verbs)
 
     def _rules(self) -> str:
-        return self._dialect.rules(self.grammar)
+        return self._dialect.rules()
 
     def _begin(self, task: Task) -> str:
         world = self._world

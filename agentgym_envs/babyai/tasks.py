@@ -105,6 +105,16 @@ def certified_task(name: TaskName, turns_factor: int = 1) -> Task:
     return source.task(row)
 
 
+def certified_task_of_world(level: str, seed: int, turns_factor: int = 1) -> Task | None:
+    """The certified task of whatever split that plays this world, or None."""
+    for split in SPLITS:
+        source = LevelSource(split, [level], turns_factor)
+        row = source.row(str(TaskName(split, level, seed)))
+        if row is not None:
+            return source.task(row)
+    return None
+
+
 def uncertified_task(level: str, seed: int, goal: str, max_steps: int, turns_factor: int) -> Task:
     """The task of any world, with a horizon from minigrid's own limit.
 

@@ -53,7 +53,6 @@ from agentgym_envs.testing.suite import (
     check_family,
     check_text_env,
     run_checks,
-    wrapped,
 )
 from agentgym_envs.testing.text import (
     HOSTILE_TEXTS,
@@ -62,6 +61,7 @@ from agentgym_envs.testing.text import (
     check_instructions,
 )
 from agentgym_envs.testing.vectors import check_stock_vector, check_text_vector
+from agentgym_envs.testing.wrapping import shipped_wrappers, wrapped
 
 __all__ = [
     "CHECKS",
@@ -102,5 +102,6 @@ __all__ = [
     "check_text_vector",
     "check_threads",
     "run_checks",
+    "shipped_wrappers",
     "wrapped",
 ]

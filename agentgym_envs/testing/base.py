@@ -19,13 +19,14 @@ import numpy as np
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import Unsupported
+from agentgym_envs.wrappers import TextWrapper
 
 MakeEnv = Callable[..., gymnasium.Env[str, str]]
 Check = Callable[[MakeEnv], None]
 Transcript = list[list[Any]]
 """What `reset` returned, then what each `step` returned; equal to its own JSON round trip."""
 
-JUNK = "this is no command \u2603"
+JUNK = "this is no command \u2603\nand is so in no action format"
 
 
 class ConformanceError(AssertionError):
@@ -102,6 +103,15 @@ def bare(env: TextEnv) -> TextEnv:
 def has(env: TextEnv, capability: str) -> bool:
     """Whether the family declares `capability`."""
     return capability in bare(env).capabilities
+
+
+def added_info_keys(env: gymnasium.Env[str, str]) -> dict[str, type]:
+    """Keys that the wrappers around the environment add to every `info`, with their types."""
+    keys: dict[str, type] = {}
+    while isinstance(env, TextWrapper):
+        keys |= env.added_info_keys
+        env = env.env
+    return keys
 
 
 @dataclasses.dataclass(frozen=True)

@@ -87,12 +87,13 @@ def check_rewards(make: MakeEnv) -> None:
     for name in rewards:
         scripts = write_scripts(make)
         for transcript in play_all(lambda name=name: make(reward=name), scripts):
-            values = [entry[1] for entry in transcript[1:]]
+            values = [entry[-1].get("env_reward", entry[1]) for entry in transcript[1:]]
             require(all(type(value) is float for value in values), f"{name!r} gives {values}.")
             require(all(map(math.isfinite, values)), f"{name!r} gives {values}.")
             if name != "default":
                 continue
-            refused = [entry[1] for entry in transcript[1:] if not entry[4]["action_valid"]]
+            played = zip(values, transcript[1:], strict=True)
+            refused = [value for value, entry in played if not entry[-1]["action_valid"]]
             require(not any(refused), f"Refused replies get rewards {refused}.")
             score = transcript[-1][-1]["score"]
             require(

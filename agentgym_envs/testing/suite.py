@@ -12,7 +12,7 @@ import gymnasium
 
 from agentgym_envs.testing import contract, determinism, playing, state, text, vectors
 from agentgym_envs.testing.base import Check, ConformanceError, MakeEnv
-from agentgym_envs.wrappers import TextWrapper
+from agentgym_envs.testing.wrapping import wrapped
 
 CHECKS: tuple[Check, ...] = (
     contract.check_gymnasium,
@@ -113,12 +113,3 @@ def check_family(env_id: str, **kwargs: Any) -> None:
     """
     check_text_env(functools.partial(gymnasium.make, env_id, **kwargs))
     check_text_env(wrapped(env_id, **kwargs))
-
-
-def wrapped(env_id: str, **kwargs: Any) -> MakeEnv:
-    """A function that makes environments of an id inside a `TextWrapper`."""
-
-    def make(**arguments: Any) -> TextWrapper:
-        return TextWrapper(gymnasium.make(env_id, **kwargs | arguments))
-
-    return make

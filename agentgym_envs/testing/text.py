@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from agentgym_envs.actions import ACTION_FORMATS, action_format
+from typing import Any
+
+from agentgym_envs.actions import ACTION_FORMATS, Command, action_format
+from agentgym_envs.actions.tools import tool_schemas
 from agentgym_envs.core import TextEnv
 from agentgym_envs.testing.base import (
+    JUNK,
     MakeEnv,
     Script,
+    bare,
     conformance_check,
     has,
     made,
     require,
     require_equal,
+    turns,
+    write_scripts,
 )
 from agentgym_envs.testing.child import play_in_child
 
@@ -39,6 +46,18 @@ _LONG = (
     "(" * 100_000,
     "[" * 100_000,
     '{"a":' * 20_000,
+    '{"name":"' * 10_000,
+    "{}" * 50_000,
+    '{"' + '\\"' * 50_000,
+    '{"tool_calls":' + "[" * 50_000,
+    "f(" * 50_000,
+    "f(" + "-" * 50_000 + "1)",
+    "f(" + "not " * 10_000 + "1)",
+    "f(" + "1if 2else " * 5_000 + "3)",
+    "f'" + "{f'" * 20_000,
+    '"""' * 30_001,
+    "f('" + "\\" * 50_001,
+    "```\n" * 20_001,
     "Action:" * 10_000,
     "Action:\n" * 10_000,
     "Thought:\n" * 10_000,
@@ -57,6 +76,15 @@ _LOOKALIKES = (
     "$(reboot)",
     "__import__('os').abort()",
     '{"name": "go", "arguments": {"x": NaN}}',
+    '{"name": "go", "name": "stop"}',
+    '{"name": "go", "arguments": "{\\"x\\": 1e999}"}',
+    '{"name": "\\ud800", "arguments": {"\\udfff": "\\u0000"}}',
+    '{"tool_calls": [{"id": "\\ud800", "function": {"name": 3, "arguments": "{"}}]}',
+    '{"tool_calls": [{}, {}], "content": []}',
+    "f(**{'x': 1})",
+    "f('\\d', '\\N{DIGIT ONE}', \"\\777\")",
+    "f(x for x in (1).__class__.__mro__)",
+    "(lambda: f)()",
     "<tool_call>{}</tool_call>",
     "<|endoftext|>",
     "None",
@@ -70,16 +98,39 @@ HOSTILE_TEXTS = (*_BLANK, *_CONTROL, *_UNICODE, *_LONG, *_LOOKALIKES)
 
 
 def hostile_replies(env: TextEnv) -> list[str]:
-    """`HOSTILE_TEXTS`, bare, in the place of a command, and glued to real commands."""
-    example = env.grammar.parse(env.grammar.examples[0]).text
-    frame, marker, rest = env.render_command(example).rpartition(example)
+    """`HOSTILE_TEXTS`, bare, inside the action format, and glued to real commands."""
     replies = list(HOSTILE_TEXTS)
-    if marker and (frame or rest):
+    for frame, rest in _frames(env):
         replies += [f"{frame}{text}{rest}" for text in HOSTILE_TEXTS]
+    replies += _replies_with_hostile_arguments(env)
     for command in env.grammar.examples:
+        reply = env.render_command(command)
+        frame, marker, rest = reply.rpartition(command)
+        glue = marker and (frame or rest)
         for text in (f"{command} " * 300, f"{command} {'x' * 100_000}", f"{command}\x00"):
-            replies.append(f"{frame}{text}{rest}")
+            replies.append(f"{frame}{text}{rest}" if glue else text)
+        replies += [reply * 2, f"{reply}\x00", f"{reply[:-1]}"]
     return replies
+
+
+def _frames(env: TextEnv) -> list[tuple[str, str]]:
+    """What stands around a command, or an argument of it, in the action format."""
+    command = env.grammar.parse(env.grammar.examples[0])
+    reply = env.render_command(command.text)
+    parts = [command.text, *(str(value) for value in command.arguments.values())]
+    split = [reply.rpartition(part) for part in parts]
+    return [(frame, rest) for frame, marker, rest in split if marker and frame]
+
+
+def _replies_with_hostile_arguments(env: TextEnv) -> list[str]:
+    """Replies in the action format, well formed, whose arguments are hostile."""
+    chosen = action_format(env.action_format)
+    verbs = [entry for entry in env.grammar.verbs if entry.parameters]
+    return [
+        chosen.render(Command(entry, {it.name: text for it in entry.parameters}))
+        for entry in verbs[:1]
+        for text in HOSTILE_TEXTS
+    ]
 
 
 @conformance_check
@@ -110,10 +161,14 @@ def check_hostile_text(make: MakeEnv) -> None:
 
 @conformance_check
 def check_action_formats(make: MakeEnv) -> None:
-    """In every action format, all examples parse and what is rendered parses as the same."""
+    """In every action format, all examples parse, and the same commands do the same."""
+    script = write_scripts(lambda: make(action_format="command"), num_tasks=1)[0]
+    with made(make, action_format="command") as env:
+        expected = _transitions(env, script)
     for name in ACTION_FORMATS:
         with made(make, action_format=name) as env:
-            env.reset()
+            require_equal(_transitions(env, script), expected, f"what commands do in {name!r}")
+            require_equal(env.tools, tool_schemas(env.grammar), "env.tools")
             grammar, chosen = env.grammar, action_format(name)
             require_equal(env.action_format, name, "env.action_format")
             require(chosen.describe(grammar) in env.instructions, f"{name} is not explained.")
@@ -131,6 +186,14 @@ def check_action_formats(make: MakeEnv) -> None:
                         require_equal(parsed, command, f"{reply!r} parsed, strict={strict}")
 
 
+def _transitions(env: TextEnv, script: Script) -> list[list[Any]]:
+    """What the world answers to the commands of a script that are commands."""
+    world = bare(env)  # a wrapper may repeat replies in its observations
+    world.reset(seed=script.seed, options={"task": script.task_id})
+    commands = [reply for reply in script.replies if reply != JUNK]
+    return list(turns(world, [world.render_command(command) for command in commands]))
+
+
 @conformance_check
 def check_instructions(make: MakeEnv) -> None:
     """The instructions name every verb; they do not change, and go first where asked to."""
@@ -141,7 +204,8 @@ def check_instructions(make: MakeEnv) -> None:
         words = instructions.casefold()
         for entry in env.grammar.verbs:
             literal = entry.forms[0].partition("{")[0].strip().casefold()
-            require(literal in words, f"The instructions do not mention {literal!r}.")
+            named = literal in words or entry.name.casefold() in words
+            require(named, f"The instructions do not mention {literal!r}.")
         told_observation, _ = told.reset(options=options)
         require_equal(told_observation, f"{instructions}\n\n{observation}", "the first observation")
         env.step("")

@@ -1,4 +1,4 @@
-"""Vector environments over text; see `TextVectorEnv`."""
+"""Vector environments over text, see `TextVectorEnv`, and pools of single ones, see `EnvPool`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from agentgym_envs.vector.base import WORKERS
 from agentgym_envs.vector.env import TextVectorEnv
+from agentgym_envs.vector.pool import EnvPool
 from agentgym_envs.vector.results import FAULT_OBSERVATION, StepResult
 
 
@@ -22,4 +23,11 @@ def vector_factory(env_id: str) -> Callable[..., TextVectorEnv]:
     return functools.partial(TextVectorEnv, env_id)
 
 
-__all__ = ["FAULT_OBSERVATION", "WORKERS", "StepResult", "TextVectorEnv", "vector_factory"]
+__all__ = [
+    "FAULT_OBSERVATION",
+    "WORKERS",
+    "EnvPool",
+    "StepResult",
+    "TextVectorEnv",
+    "vector_factory",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -72,6 +72,33 @@ def entries(name: str, values: Sequence[Any] | None, count: int) -> list[Any]:
     return [None if value is None else check(value) for value in values]
 
 
+def reset_calls(
+    seed: Any, options: Mapping[str, Any], num_envs: int
+) -> list[tuple[int, Any, Any, Any, Mapping[str, Any]]]:
+    """What `TextVectorEnv.reset` asks of each environment.
+
+    Returns:
+        (index, task, seed, horizon, options for all) of each environment that is to be reset.
+
+    Raises:
+        TypeError: an option of a wrong kind.
+        ValueError: entries for another number of environments, or a number that is too small.
+    """
+    shared = dict(options)
+    indices = masked_indices(shared.pop("reset_mask", None), num_envs)
+    given = {name: shared.pop(name, None) for name in ("tasks", "seeds", "horizons")}
+    for name, check in _SHARED_CHECKS.items():
+        if shared.get(name) is not None:
+            check(shared[name])
+    if seed is not None:
+        if given["seeds"] is not None:
+            raise ValueError('give either seed= or options["seeds"], not both')
+        counts_up = isinstance(seed, (int, np.integer))
+        given["seeds"] = [seed + i for i in range(num_envs)] if counts_up else seed
+    columns = [entries(name, values, num_envs) for name, values in given.items()]
+    return [(index, *(column[index] for column in columns), shared) for index in indices]
+
+
 def masked_indices(mask: Any, num_envs: int) -> list[int]:
     """The indices at which a reset mask is true; all of them if there is no mask.
 
@@ -128,4 +155,9 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "tasks": _task,
     "seeds": lambda value: _whole_number("a seed", value, least=0),
     "horizons": lambda value: _whole_number("a horizon", value, least=1),
+}
+_SHARED_CHECKS = {
+    "task": _CHECKS["tasks"],
+    "horizon": _CHECKS["horizons"],
+    "max_horizon": _CHECKS["horizons"],
 }

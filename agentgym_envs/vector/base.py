@@ -5,10 +5,10 @@ its own way, and hands back what came of them in the order in which they are rea
 most one request a time for an environment, so order within an environment needs no care. Requests
 and outcomes are plain data: a pool may send them to another thread, process or host.
 
-What an exception means is decided here, once, for every pool that runs environments in this
-process (`Slot`): a step that raises has broken its environment, whatever it raised; a reset may
-also raise because the caller asked for a task that does not exist; any other call is the caller's
-own affair. A broken environment is dropped, and built anew when it is next needed.
+What an exception means is decided here, once, wherever an environment runs (`Slot`): a step that
+raises has broken its environment, whatever it raised; a reset may also raise because the caller
+asked for a task that does not exist; any other call is the caller's own affair. A broken
+environment is dropped, and built anew when it is next needed.
 """
 
 from __future__ import annotations
@@ -16,21 +16,23 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import logging
+import math
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import gymnasium
 
 from agentgym_envs.arguments import one_of
-from agentgym_envs.errors import AgentGymError, EnvFault, WorkerFault
+from agentgym_envs.errors import AgentGymError, EnvFault, Unsupported, WorkerFault
+from agentgym_envs.vector.making import EnvFactory
 
 _logger = logging.getLogger(__name__)
-
-EnvFactory = Callable[[], gymnasium.Env[str, str]]
 
 _POOLS = {
     "inline": "agentgym_envs.vector.inline:InlineWorkers",
     "threads": "agentgym_envs.vector.threads:ThreadWorkers",
+    "forkserver": "agentgym_envs.vector.processes:ForkedWorkers",
+    "spawn": "agentgym_envs.vector.processes:SpawnedWorkers",
 }
 
 WORKERS = tuple(_POOLS)
@@ -57,29 +59,68 @@ class Failure:
 
     error: Exception
 
+    @property
+    def is_fault(self) -> bool:
+        """Whether the environment is gone."""
+        return isinstance(self.error, EnvFault)
+
 
 @dataclasses.dataclass(frozen=True)
 class WorkerLimits:
-    """Limits on workers.
+    """Limits on workers; None for those that nobody has set.
 
     Attributes:
-        step_timeout_s: seconds that a step, or any call but a reset, may take; None for no limit.
-        reset_timeout_s: seconds that a reset may take, with building the environment if needed.
+        step_timeout_s: seconds that a step may take, or any call that is none of the following.
+        reset_timeout_s: seconds that a reset may take, loading a state, which may be a replay, and
+            any call that has to build the environment first.
         max_threads: most requests that are worked on at a time; None lets the pool choose.
+        max_memory_mb: most resident memory of a worker process, in MiB.
     """
 
     step_timeout_s: float | None = None
     reset_timeout_s: float | None = None
     max_threads: int | None = None
+    max_memory_mb: float | None = None
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive or None, got {value!r}")
 
-    def timeout_s(self, request: Request) -> float | None:
-        """Seconds that `request` may take, or None for no limit."""
-        return self.reset_timeout_s if request.method == "reset" else self.step_timeout_s
+    def timeout_s(self, request: Request, *, builds_env: bool) -> float:
+        """Seconds that `request` may take, infinite for no limit.
+
+        Args:
+            request: what is asked for.
+            builds_env: whether the environment has to be built for it.
+        """
+        is_long = builds_env or request.method in ("reset", "load_state")
+        limit = self.reset_timeout_s if is_long else self.step_timeout_s
+        return math.inf if limit is None else limit
+
+    def with_timeouts(self, step_timeout_s: float | None, reset_timeout_s: float | None) -> Self:
+        """These limits, with time limits where there are none."""
+        return dataclasses.replace(
+            self,
+            step_timeout_s=self.step_timeout_s or step_timeout_s,
+            reset_timeout_s=self.reset_timeout_s or reset_timeout_s,
+        )
+
+    def require_only(self, workers: str, *names: str) -> None:
+        """Refuse limits that workers cannot keep.
+
+        Args:
+            workers: what they are called, and why they cannot.
+            *names: those that they keep.
+
+        Raises:
+            ValueError: another one is given.
+        """
+        for name, value in vars(self).items():
+            if value is not None and name not in names:
+                raise ValueError(
+                    f"{workers}: they cannot keep {name}={value!r}; leave it out or use others"
+                )
 
 
 class WorkerPool(Protocol):
@@ -87,7 +128,12 @@ class WorkerPool(Protocol):
 
     A pool that works in the caller's thread may offer two things more, see `InlineWorkers`:
     ``step_all(texts)`` and ``envs``.
+
+    Attributes:
+        limits: may be replaced; what is submitted from then on is held to them.
     """
+
+    limits: WorkerLimits
 
     def submit(self, request: Request) -> None:
         """Take a request; its environment has no other pending. Returns at once."""
@@ -136,7 +182,7 @@ class Slot:
         factory: builds the environment, when it is first needed and again after it broke.
     """
 
-    def __init__(self, index: int, factory: EnvFactory) -> None:
+    def __init__(self, index: int, factory: Callable[[], gymnasium.Env[str, str]]) -> None:
         self._index = index
         self._factory = factory
         self._env: gymnasium.Env[str, str] | None = None
@@ -148,15 +194,22 @@ class Slot:
             self._env = self._factory()
         return self._env
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether the environment has to be built before it can do anything."""
+        return self._env is None
+
     def step(self, text: str) -> Any:
         """The outcome of a step."""
         try:
             answer = self.env.step(text)
-            if len(answer) == 5 and isinstance(answer[0], str):
+            if len(answer) == 5 and isinstance(answer[0], str) and isinstance(answer[4], dict):
                 return answer
-            raise WorkerFault(f"step() must return a text and four values, got {answer!r:.200}")
+            raise WorkerFault(
+                f"step() must return a text, three values and a dict, got {answer!r:.200}"
+            )
         except BaseException as error:
-            return self._break("step", error)
+            return self.discard(error)
 
     def run(self, request: Request) -> Any:
         """The outcome of any request."""
@@ -164,15 +217,33 @@ class Slot:
             return self.step(*request.args)
         try:
             if request.method == "reset":
-                return self._env_for_reset().reset(**request.kwargs)
-            value = self.env.get_wrapper_attr(request.method)
+                answer = self._env_for_reset().reset(**request.kwargs)
+                if len(answer) == 2 and isinstance(answer[0], str) and isinstance(answer[1], dict):
+                    return answer
+                raise WorkerFault(f"reset() must return a text and a dict, got {answer!r:.200}")
+            value = self._attribute(request.method)
             return value(*request.args, **request.kwargs) if callable(value) else value
         except Exception as error:
             if request.method == "reset" and not _is_callers_mistake(error):
-                return self._break("reset", error)
+                return self.discard(error)
             return Failure(error)
         except BaseException as error:
-            return self._break(request.method, error)
+            return self.discard(error)
+
+    def discard(self, error: BaseException) -> Failure:
+        """The outcome of what broke the environment, which is dropped.
+
+        Raises:
+            BaseException: `error` itself if it is no `Exception`.
+        """
+        self.close()
+        if not isinstance(error, Exception):
+            raise error
+        if isinstance(error, EnvFault):
+            return Failure(error)
+        fault = WorkerFault(_describe(error))
+        fault.__cause__ = error
+        return Failure(fault)
 
     def close(self) -> None:
         """Close the environment if there is one; what goes wrong is logged."""
@@ -183,23 +254,21 @@ class Slot:
         except Exception:
             _logger.warning("environment %d could not be closed", self._index, exc_info=True)
 
+    def _attribute(self, name: str) -> Any:
+        if name not in ("save_state", "load_state"):
+            return self.env.get_wrapper_attr(name)
+        if not hasattr(self.env, name):  # looking further in would pass over a wrapper's own state
+            raise Unsupported(
+                f"{type(self.env).__name__} has no {name}(); only a TextEnv, bare or in "
+                "TextWrappers, can be copied"
+            )
+        return getattr(self.env, name)
+
     def _env_for_reset(self) -> gymnasium.Env[str, str]:
         try:
             return self.env
         except Exception as error:
             raise WorkerFault(f"the environment could not be built: {_describe(error)}") from error
-
-    def _break(self, method: str, error: BaseException) -> Failure:
-        """Drop the environment; raises what is no `Exception` again."""
-        self.close()
-        if not isinstance(error, Exception):
-            raise error
-        _logger.warning("environment %d broke in %s()", self._index, method, exc_info=error)
-        if isinstance(error, EnvFault):
-            return Failure(error)
-        fault = WorkerFault(_describe(error))
-        fault.__cause__ = error
-        return Failure(fault)
 
 
 def interrupted(error: BaseException) -> Failure:

@@ -1,7 +1,7 @@
 """`Driver`: sends requests to a `WorkerPool` and keeps account of every environment.
 
 Each environment is new, running or ended, and has at most one request on its way. A step or reset
-that broke its environment, or was asked for by mistake, leaves it ended. So does a call of all
+that broke its environment, or was asked for by mistake, leaves it ended. So does a call of many
 environments that Ctrl-C cut short: what came of it was never seen.
 """
 
@@ -37,8 +37,8 @@ class Driver:
         self._max_horizon = max_horizon
         self._pending: set[int] = set()  # sent, and the outcome not taken yet
         self._outcomes: deque[tuple[Request, Any]] = deque()
-        self._was_interrupted = False
-        self._last_infos: list[Info] = [{}] * num_envs
+        self._unseen: set[int] = set()  # pending in a call that waits for all its outcomes
+        self._last_rows: list[Row] = [("", 0.0, False, False, {})] * num_envs
 
     # --------------------------------------------------------------------------------- refusals
 
@@ -81,6 +81,19 @@ class Driver:
                 'them first, with send_reset() or reset(options={"reset_mask": ...})'
             )
 
+    def idle(self, count: int) -> list[int]:
+        """The first `count` environments that play no episode and have nothing pending.
+
+        Raises:
+            ValueError: there are fewer.
+        """
+        found = sorted((self._never_reset | self.ended) - self._pending)
+        if len(found) < count:
+            raise ValueError(
+                f"{count} environments without an episode are needed, but only {found} have none"
+            )
+        return found[:count]
+
     # --------------------------------------------------------------------------------- requests
 
     def reset_request(
@@ -97,16 +110,14 @@ class Driver:
         return Request(index, "reset", kwargs={"seed": seed, "options": options or None})
 
     def finish_interrupted(self) -> None:
-        """Wait for what an interrupted call of all environments left on its way, and drop it."""
-        if self._was_interrupted:
-            while self._pool.collect(None):
-                continue
-            self.ended |= self._pending
-            self.clear()
+        """Wait for what an interrupted call left on its way, and drop it."""
+        while self._unseen and self._collect_unseen({}):
+            continue
+        self._pending -= self._unseen  # never sent
+        self._unseen.clear()
 
     def submit(self, requests: Iterable[Request]) -> None:
         """Send requests and wait for nothing."""
-        self._was_interrupted = False
         for request in requests:
             self._pending.add(request.index)
             self._pool.submit(request)
@@ -116,8 +127,11 @@ class Driver:
         if not self._outcomes:
             self._outcomes.extend(self._pool.collect(timeout))
         results: list[tuple[int, StepResult]] = []
-        while self._outcomes and not (results and is_mistake(self._outcomes[0][1])):
-            request, outcome = self._outcomes.popleft()
+        while self._outcomes:
+            request, outcome = self._outcomes[0]
+            if results and is_mistake(outcome):
+                break  # raised by the next call, after what was ready before it
+            self._outcomes.popleft()
             self._pending.discard(request.index)
             observation, reward, terminated, truncated, info = self._settle(request, outcome)
             result = StepResult(
@@ -125,9 +139,10 @@ class Driver:
                 reward,
                 terminated,
                 truncated,
-                dict(info),  # ours is needed as it is if the next step breaks the world
+                info.copy(),  # ours is needed as it is if the next step breaks the world
                 request.method == "reset",
                 info["fault"],
+                outcome.error.retryable if info["fault"] else True,
             )
             results.append((request.index, result))
         return results
@@ -160,6 +175,16 @@ class Driver:
         ]
         return list(self.rows(requests).values())
 
+    def reset_ended(self, rows: Sequence[Row]) -> list[Row]:
+        """`rows` where what has ended shows the next episode, and its last turn in `info`."""
+        merged = list(rows)
+        fresh = self.rows([self.reset_request(index) for index in sorted(self.ended)])
+        for index, (observation, _, _, _, info) in fresh.items():
+            last_observation, reward, terminated, truncated, last_info = merged[index]
+            info = info | {"final_obs": last_observation, "final_info": last_info}
+            merged[index] = (observation, reward, terminated, truncated, info)
+        return merged
+
     def call_each(
         self, name: str, args_each: Sequence[tuple[Any, ...]], kwargs: Mapping[str, Any]
     ) -> tuple[Any, ...]:
@@ -168,18 +193,29 @@ class Driver:
         Raises:
             Exception: what the first of them in trouble raised.
         """
-        outcomes = self._round_trip(
+        return self._values(
             [Request(index, name, args, kwargs) for index, args in enumerate(args_each)]
         )
-        failures = {i: outcome for i, outcome in outcomes.items() if isinstance(outcome, Failure)}
-        self.ended.update(i for i, failure in failures.items() if not is_mistake(failure))
-        for failure in failures.values():
-            raise failure.error
-        return tuple(outcomes.values())
+
+    def fork(self, source: int, targets: Sequence[int]) -> tuple[str, Info]:
+        """Copy the state of `source` into `targets`; its latest observation and info.
+
+        Raises:
+            Exception: what the first environment in trouble raised; the targets need a reset.
+        """
+        (state,) = self._values([Request(source, "save_state")])
+        self.ended.update(targets)
+        self._values([Request(target, "load_state", (state,)) for target in targets])
+        for target in targets:
+            self._last_rows[target] = self._last_rows[source]
+        self._never_reset.difference_update(targets)
+        self.ended.difference_update(targets)
+        observation, _, _, _, info = self._last_rows[source]
+        return observation, info
 
     def clear(self) -> None:
         """Forget what is pending."""
-        self._was_interrupted = False
+        self._unseen.clear()
         self._pending.clear()
         self._outcomes.clear()
 
@@ -191,22 +227,46 @@ class Driver:
         self.ended.clear()
         rows = []
         for index, outcome in enumerate(outcomes):
-            row = step_row(outcome, self._last_infos[index])
-            self._last_infos[index] = row[4]
+            row = step_row(index, outcome, self._last_rows[index][4])
+            self._last_rows[index] = row
             if row[2] or row[3]:
                 self.ended.add(index)
             rows.append(row)
         return rows
 
+    def _values(self, requests: Sequence[Request]) -> tuple[Any, ...]:
+        """What calls return; raises what the first environment in trouble raised."""
+        outcomes = self._round_trip(requests)
+        failures = {i: outcome for i, outcome in outcomes.items() if isinstance(outcome, Failure)}
+        self.ended.update(i for i, failure in failures.items() if failure.is_fault)
+        for failure in failures.values():
+            raise failure.error
+        return tuple(outcomes.values())
+
     def _round_trip(self, requests: Sequence[Request]) -> dict[int, Any]:
-        """Outcomes by index, in the order of `requests`."""
+        """Outcomes by index, in the order of `requests`; those of other requests are kept."""
+        indices = {request.index for request in requests}
+        was_ended = self.ended & indices
+        self._unseen |= indices
+        self.ended |= indices  # what holds if Ctrl-C comes between
         self.submit(requests)
-        self._was_interrupted = True  # what holds if Ctrl-C comes between
-        while len(self._outcomes) < len(requests):
-            self._outcomes.extend(self._pool.collect(None))
-        outcomes = {request.index: outcome for request, outcome in self._outcomes}
-        self.clear()
+        outcomes: dict[int, Any] = {}
+        while self._unseen:
+            self._collect_unseen(outcomes)
+        self.ended -= indices - was_ended
         return {request.index: outcomes[request.index] for request in requests}
+
+    def _collect_unseen(self, outcomes: dict[int, Any]) -> bool:
+        """Put what has come of a round trip into `outcomes`; False if nothing more can come."""
+        collected = self._pool.collect(None)
+        for request, outcome in collected:
+            if request.index in self._unseen:
+                self._unseen.discard(request.index)
+                self._pending.discard(request.index)
+                outcomes[request.index] = outcome
+            else:
+                self._outcomes.append((request, outcome))
+        return bool(collected)
 
     def _settle(self, request: Request, outcome: Any) -> Row:
         """The row of a reset or step; raises a mistake."""
@@ -218,9 +278,9 @@ class Driver:
         row = (
             reset_row(outcome, request)
             if request.method == "reset"
-            else step_row(outcome, self._last_infos[index])
+            else step_row(index, outcome, self._last_rows[index][4])
         )
-        self._last_infos[index] = row[4]
+        self._last_rows[index] = row
         if not (row[2] or row[3]):
             self.ended.discard(index)
         return row

@@ -12,6 +12,7 @@ Left out: shared memory (it hands out stale text) and copies of observations (te
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -28,15 +29,8 @@ from agentgym_envs.tasks import Task
 from agentgym_envs.vector import arguments
 from agentgym_envs.vector.base import Request, WorkerLimits, make_workers
 from agentgym_envs.vector.driver import Driver
-from agentgym_envs.vector.making import MakeEnv, WrapEnv, env_factory, vector_spec
-from agentgym_envs.vector.results import (
-    Info,
-    Row,
-    StepResult,
-    batch_infos,
-)
-
-_PER_ENV_OPTIONS = ("tasks", "seeds", "horizons")
+from agentgym_envs.vector.making import EnvFactory, MakeEnv, WrapEnv, vector_spec
+from agentgym_envs.vector.results import Info, StepResult, batch_infos
 
 
 class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
@@ -49,20 +43,25 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
     Args:
         env: an id, a spec, or a function that makes one environment.
         num_envs: N.
-        workers: who runs the environments, one of `agentgym_envs.vector.WORKERS`. In-line
-            workers are reproducible to the bit, but cannot interrupt a world that hangs.
+        workers: who runs the environments, one of `agentgym_envs.vector.WORKERS`: ``"inline"``,
+            in the caller's thread, which cannot interrupt a world that hangs; ``"threads"``;
+            ``"forkserver"`` and ``"spawn"``, processes.
         autoreset_mode: an `AutoresetMode` or its name. Disabled by default: an autoreset wastes
             an action or hides the last observation in `info`, and it cannot choose a task.
         env_wrappers: functions that wrap one environment, applied in order.
-        step_timeout_s: seconds after which a step counts as hung; needs threads.
-        reset_timeout_s: seconds after which a reset counts as hung; needs threads.
+        step_timeout_s: seconds after which a step counts as hung; None takes what the
+            environment names in an attribute of the same name, infinity is no limit. Not in-line.
+        reset_timeout_s: the same for a reset, with building the environment.
         max_threads: most threads; needs threads.
+        max_memory_mb: most resident memory of a worker process, in MiB; needs processes. It is
+            looked at ten times a second, and what the process starts does not count.
         max_episode_steps: a limit on the horizon of every episode.
         **env_kwargs: arguments of the environments.
 
     Raises:
         UnknownName: no such workers or autoreset mode.
         ValueError: a limit that these workers cannot keep.
+        TypeError: an environment that cannot be sent to another process.
     """
 
     def __init__(
@@ -76,41 +75,43 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
         step_timeout_s: float | None = None,
         reset_timeout_s: float | None = None,
         max_threads: int | None = None,
+        max_memory_mb: float | None = None,
         max_episode_steps: int | None = None,
         **env_kwargs: Any,
     ) -> None:
         self.num_envs = arguments.positive_int("num_envs", num_envs)
         self.autoreset_mode = arguments.autoreset_mode(autoreset_mode)
-        max_horizon = (
-            None
-            if max_episode_steps is None
-            else arguments.positive_int("max_episode_steps", max_episode_steps)
-        )
+        if max_episode_steps is not None:
+            max_episode_steps = arguments.positive_int("max_episode_steps", max_episode_steps)
         if max_threads is not None:
             max_threads = arguments.positive_int("max_threads", max_threads)
-        limits = WorkerLimits(step_timeout_s, reset_timeout_s, max_threads)
+        limits = WorkerLimits(step_timeout_s, reset_timeout_s, max_threads, max_memory_mb)
         wrappers = tuple(env_wrappers)
-        factory = env_factory(env, env_kwargs, wrappers)
+        factory = EnvFactory(env, env_kwargs, wrappers)
         self._pool = make_workers(workers, factory, self.num_envs, limits)
-        self._driver = Driver(self._pool, self.num_envs, max_horizon)
+        self._driver = Driver(self._pool, self.num_envs, max_episode_steps)
         self._observations = [""] * self.num_envs
 
         try:
             self._ask_first_env()
+            self._pool.limits = limits.with_timeouts(
+                self._timeout_of_family("step_timeout_s"),
+                self._timeout_of_family("reset_timeout_s"),
+            )
+            if not callable(env):
+                self.spec = vector_spec(
+                    env,
+                    num_envs=self.num_envs,
+                    workers=workers,
+                    autoreset_mode=self.autoreset_mode.value,
+                    env_wrappers=wrappers or None,
+                    max_episode_steps=max_episode_steps,
+                    **dataclasses.asdict(limits),
+                    **env_kwargs,
+                )
         except BaseException:
             self.close()
             raise
-        if not callable(env):
-            self.spec = vector_spec(
-                env,
-                num_envs=self.num_envs,
-                workers=workers,
-                autoreset_mode=self.autoreset_mode.value,
-                env_wrappers=wrappers or None,
-                max_episode_steps=max_episode_steps,
-                **dataclasses.asdict(limits),
-                **env_kwargs,
-            )
 
     # ------------------------------------------------------------------------------- lock-step
 
@@ -137,26 +138,8 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
             AlreadyPendingCallError: requests of `send` are pending.
         """
         self._require_idle("reset")
-        shared = dict(options or {})
-        indices = arguments.masked_indices(shared.pop("reset_mask", None), self.num_envs)
-        given = {name: shared.pop(name, None) for name in _PER_ENV_OPTIONS}
-        if seed is not None:
-            if given["seeds"] is not None:
-                raise ValueError('give either seed= or options["seeds"], not both')
-            given["seeds"] = (
-                [seed + i for i in range(self.num_envs)]
-                if isinstance(seed, (int, np.integer))
-                else seed
-            )
-        tasks, seeds, horizons = (
-            arguments.entries(name, given[name], self.num_envs) for name in _PER_ENV_OPTIONS
-        )
-        rows = self._driver.rows(
-            [
-                self._driver.reset_request(i, tasks[i], seeds[i], horizons[i], shared)
-                for i in indices
-            ]
-        )
+        calls = arguments.reset_calls(seed, options or {}, self.num_envs)
+        rows = self._driver.rows([self._driver.reset_request(*call) for call in calls])
         infos: list[Info | None] = [None] * self.num_envs
         for index, row in rows.items():
             self._observations[index] = row[0]
@@ -189,7 +172,7 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
         self._driver.require_running(range(self.num_envs), autoreset=autoreset)
         rows = self._driver.step_all(texts)
         if self.autoreset_mode is AutoresetMode.SAME_STEP and self._driver.ended:
-            rows = self._reset_ended(rows)
+            rows = self._driver.reset_ended(rows)
         observations, rewards, terminations, truncations, infos = zip(*rows, strict=True)
         self._observations = list(observations)
         return (
@@ -244,7 +227,7 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
         chosen = self._free_indices("send_reset", indices)
         columns = [
             arguments.entries(name, values, len(chosen))
-            for name, values in zip(_PER_ENV_OPTIONS, (tasks, seeds, horizons), strict=True)
+            for name, values in (("tasks", tasks), ("seeds", seeds), ("horizons", horizons))
         ]
         self._driver.submit(
             self._driver.reset_request(*row) for row in zip(chosen, *columns, strict=True)
@@ -269,6 +252,42 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
         """
         self._require_disabled("recv")
         return self._driver.results(timeout)
+
+    def fork(self, source: int, into: int | Iterable[int]) -> dict[int, tuple[str, Info]]:
+        """Copy an episode into other environments: all of them continue from where it is now.
+
+        What others have pending does not matter. The random state is copied too: the same replies
+        get the same answers.
+
+        Args:
+            source: the environment whose episode is copied.
+            into: indices of other environments, whose episodes are dropped; or how many, which
+                takes the first that play none.
+
+        Returns:
+            For each copy, by index, the latest observation and info of the source.
+
+        Raises:
+            ResetNeeded: the source plays no episode.
+            AlreadyPendingCallError: one of them has a request pending.
+            ValueError: the source is among the targets, or there are too few.
+            Unsupported: the family cannot save its state.
+            Exception: what an environment raised; all of `into` need a reset.
+        """
+        self._require_open("fork")
+        self._driver.finish_interrupted()
+        if not isinstance(into, Iterable):
+            into = self._driver.idle(arguments.positive_int("how many copies", into))
+        (source,) = arguments.distinct_indices([source], self.num_envs)
+        targets = arguments.distinct_indices(into, self.num_envs)
+        if source in targets:
+            raise ValueError(f"environment {source} cannot be forked into itself, got {targets}")
+        self._driver.require_free("fork", [source, *targets])
+        self._driver.require_running([source], autoreset=False)
+        observation, info = self._driver.fork(source, targets)
+        for target in targets:
+            self._observations[target] = observation
+        return {target: (observation, copy.deepcopy(info)) for target in targets}
 
     # --------------------------------------------------------------------------- as Gymnasium
 
@@ -331,18 +350,6 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
 
     # ---------------------------------------------------------------------------------- inside
 
-    def _reset_ended(self, rows: Sequence[Row]) -> list[Row]:
-        """`rows` where what has ended shows the next episode, and its last turn in `info`."""
-        merged = list(rows)
-        fresh = self._driver.rows(
-            [self._driver.reset_request(i) for i in sorted(self._driver.ended)]
-        )
-        for index, (observation, _, _, _, info) in fresh.items():
-            last_observation, reward, terminated, truncated, last_info = merged[index]
-            info = info | {"final_obs": last_observation, "final_info": last_info}
-            merged[index] = (observation, reward, terminated, truncated, info)
-        return merged
-
     def _ask_first_env(self) -> None:
         """Build the first environment and read from it what all have in common."""
         names = ("observation_space", "action_space", "render_mode", "metadata")
@@ -355,6 +362,13 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
         self.action_space = batch_space(single_action, self.num_envs)
         self.render_mode = render_mode
         self.metadata = metadata | {"autoreset_mode": self.autoreset_mode}
+
+    def _timeout_of_family(self, name: str) -> float | None:
+        try:
+            (timeout_s,) = self._driver.call_each(name, [()], {})
+        except AttributeError:
+            return None  # no TextEnv
+        return float(timeout_s)
 
     def _free_indices(self, call: str, indices: Iterable[int]) -> list[int]:
         self._require_disabled(call)

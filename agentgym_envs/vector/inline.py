@@ -1,8 +1,8 @@
 """In-line workers: everything runs in the caller's thread, in the order in which it was asked for.
 
 Nothing overlaps, so a run is reproducible to the bit, and nothing is handed over, so this is the
-fastest for worlds that compute. It cannot interrupt a world that hangs: time limits are refused,
-not ignored.
+fastest for worlds that compute. It cannot interrupt a world that hangs: time limits that the caller
+gives are refused, those that a family names are for other workers.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any
 
 import gymnasium
 
-from agentgym_envs.vector.base import EnvFactory, Request, Slot, WorkerLimits, interrupted
+from agentgym_envs.vector.base import Request, Slot, WorkerLimits, interrupted
+from agentgym_envs.vector.making import EnvFactory
 
 
 class InlineWorkers:
@@ -29,11 +30,8 @@ class InlineWorkers:
     """
 
     def __init__(self, factory: EnvFactory, num_envs: int, limits: WorkerLimits) -> None:
-        if limits != WorkerLimits():
-            raise ValueError(
-                f"in-line workers cannot keep {limits}: they run in the caller's thread and "
-                'cannot interrupt a world; use workers="threads" or leave the limits out'
-            )
+        limits.require_only("in-line workers run in the caller's thread")
+        self.limits = limits
         self._slots = [Slot(index, factory) for index in range(num_envs)]
         self._requests: deque[Request] = deque()
         self._outcomes: list[tuple[Request, Any]] = []

@@ -3,32 +3,62 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+import importlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gymnasium
-from gymnasium.envs.registration import EnvSpec
-
-from agentgym_envs.vector.base import EnvFactory
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 
 MakeEnv = Callable[..., gymnasium.Env[str, str]]
 WrapEnv = Callable[[Any], gymnasium.Env[str, str]]
 
 
-def env_factory(
-    env: str | EnvSpec | MakeEnv, env_kwargs: Mapping[str, Any], wrappers: Sequence[WrapEnv]
-) -> EnvFactory:
-    """A function that makes one environment from an id, a spec or a function, and wraps it."""
+@dataclasses.dataclass(frozen=True)
+class EnvFactory:
+    """Makes one environment, and wraps it.
 
-    def make_env() -> gymnasium.Env[str, str]:
+    Attributes:
+        env: an id, a spec, or a function.
+        kwargs: its arguments.
+        wrappers: functions that each wrap what the one before gave.
+    """
+
+    env: str | EnvSpec | MakeEnv
+    kwargs: Mapping[str, Any]
+    wrappers: tuple[WrapEnv, ...] = ()
+
+    def __call__(self) -> gymnasium.Env[str, str]:
+        """A fresh environment."""
         made: gymnasium.Env[str, str] = (
-            env(**env_kwargs) if callable(env) else gymnasium.make(env, **env_kwargs)
+            self.env(**self.kwargs)
+            if callable(self.env)
+            else gymnasium.make(self.env, **self.kwargs)
         )
-        for wrap in wrappers:
+        for wrap in self.wrappers:
             made = wrap(made)
         return made
 
-    return make_env
+    def with_kwargs(self, kwargs: Mapping[str, Any]) -> EnvFactory:
+        """The same with further arguments."""
+        return dataclasses.replace(self, kwargs={**self.kwargs, **kwargs})
+
+    def portable(self) -> EnvFactory:
+        """The same with a spec in the place of an id, which another process may not know."""
+        spec = gymnasium.registry.get(self.env) if isinstance(self.env, str) else None
+        return self if spec is None else dataclasses.replace(self, env=spec)
+
+    def preload(self) -> None:
+        """Import the modules that making an environment needs, without making one."""
+        env = self.env
+        if isinstance(env, str):
+            module, _, env_id = env.rpartition(":")
+            if module:
+                importlib.import_module(module)
+            env = gymnasium.spec(env_id)
+        if isinstance(env, EnvSpec) and isinstance(env.entry_point, str):
+            load_env_creator(env.entry_point)
 
 
 def vector_spec(env: str | EnvSpec, **arguments: Any) -> EnvSpec:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
+import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from agentgym_envs.episodes import EndReason
-from agentgym_envs.errors import EnvFault
 from agentgym_envs.spaces import to_utf8
 from agentgym_envs.tasks import Task
 from agentgym_envs.vector.base import Failure, Request
+
+_logger = logging.getLogger(__name__)
 
 FAULT_OBSERVATION = "The environment broke. This episode is over."
 """Stands for the observation that a broken environment could not give."""
@@ -22,8 +23,7 @@ Row = tuple[str, float, bool, bool, Info]
 """observation, reward, terminated, truncated, info"""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class StepResult:
+class StepResult(NamedTuple):
     """What came of one step or reset of one environment.
 
     Attributes:
@@ -35,6 +35,7 @@ class StepResult:
             has: the score is the last known one, the turn counts the broken step.
         is_reset: whether this answers a reset.
         fault: what broke, or "". After a fault the environment needs a reset.
+        retryable: after a fault, whether the same task may work on a fresh environment.
     """
 
     observation: str
@@ -44,23 +45,24 @@ class StepResult:
     info: Info
     is_reset: bool
     fault: str = ""
+    retryable: bool = True
 
 
 def is_mistake(outcome: Any) -> bool:
     """Whether the caller asked for something impossible, such as a task that does not exist."""
-    return isinstance(outcome, Failure) and not isinstance(outcome.error, EnvFault)
+    return isinstance(outcome, Failure) and not outcome.is_fault
 
 
-def step_row(outcome: Any, last_info: Mapping[str, Any]) -> Row:
+def step_row(index: int, outcome: Any, last_info: Mapping[str, Any]) -> Row:
     """The row of a step.
 
     Args:
+        index: which environment it is, for the log.
         outcome: of the step.
         last_info: the `info` before, for what a broken world cannot say.
     """
     if isinstance(outcome, Failure):
-        task_id, score = last_info.get("task_id", ""), last_info.get("score", 0.0)
-        return _fault_row(outcome.error, task_id, last_info.get("turn", 0) + 1, score)
+        return _fault_row(index, outcome.error, last_info, last_info.get("turn", 0) + 1)
     row: Row = outcome
     _, _, _, truncated, info = row
     info["fault"] = ""
@@ -74,19 +76,21 @@ def reset_row(outcome: Any, request: Request) -> Row:
     if isinstance(outcome, Failure):
         task = (request.kwargs["options"] or {}).get("task")
         task_id = task.id if isinstance(task, Task) else task if isinstance(task, str) else ""
-        return _fault_row(outcome.error, task_id, turn=0, score=0.0)
+        return _fault_row(request.index, outcome.error, {"task_id": task_id}, turn=0)
     observation, info = outcome
     info["fault"] = ""
     return observation, 0.0, False, False, info
 
 
-def _fault_row(error: Exception, task_id: str, turn: int, score: float) -> Row:
+def _fault_row(index: int, error: Exception, last_info: Mapping[str, Any], turn: int) -> Row:
+    _logger.warning("environment %d broke", index, exc_info=error)
     info = {
-        "task_id": task_id,
+        "task_id": last_info.get("task_id", ""),
         "turn": turn,
-        "score": score,
+        "score": last_info.get("score", 0.0),
         "success": False,
         "action_valid": False,
+        "format_errors": last_info.get("format_errors", 0),
         "end_reason": str(EndReason.FAULT),
         "fault": to_utf8(str(error)) or type(error).__name__,
     }

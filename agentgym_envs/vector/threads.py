@@ -1,6 +1,8 @@
 """Thread workers: for worlds that wait, on a network, a browser or another process.
 
-Any idle thread takes the next request, so a slow environment delays no other. A request that runs
+Any idle thread takes the next request, so a slow environment delays no other. A thread that takes
+one wakes the next if there are more: worlds that wait run side by side, and those that answer at
+once are worked off by one thread, without a change of threads for each. A request that runs
 past its time limit is given up: its environment and its thread are abandoned where they are,
 because neither can be stopped from outside, and fresh ones take their places. Nobody touches an
 abandoned environment again but its own thread, which closes it if it ever comes back; its late
@@ -12,20 +14,15 @@ Time limits are kept by whoever waits in `collect`; there is no watchdog thread.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
 from typing import Any, NamedTuple
 
 from agentgym_envs.errors import WorkerFault
-from agentgym_envs.vector.base import (
-    EnvFactory,
-    Failure,
-    Request,
-    Slot,
-    WorkerLimits,
-    interrupted,
-)
+from agentgym_envs.vector.base import Failure, Request, Slot, WorkerLimits, interrupted
+from agentgym_envs.vector.making import EnvFactory
 
 _DEFAULT_MAX_THREADS = 64
 _CLOSE_GRACE_S = 5.0
@@ -34,7 +31,8 @@ _CLOSE_GRACE_S = 5.0
 class _Running(NamedTuple):
     request: Request
     slot: Slot
-    started: float
+    limit_s: float
+    deadline: float
 
 
 class ThreadWorkers:
@@ -48,8 +46,11 @@ class ThreadWorkers:
     """
 
     def __init__(self, factory: EnvFactory, num_envs: int, limits: WorkerLimits) -> None:
+        limits.require_only(
+            "threads share one process", "step_timeout_s", "reset_timeout_s", "max_threads"
+        )
+        self.limits = limits
         self._factory = factory
-        self._limits = limits
         self._max_threads = limits.max_threads or min(num_envs, _DEFAULT_MAX_THREADS)
         self._slots = [Slot(index, factory) for index in range(num_envs)]
         self._threads: set[threading.Thread] = set()
@@ -57,6 +58,8 @@ class ThreadWorkers:
         self._running: dict[threading.Thread, _Running] = {}
         self._outcomes: list[tuple[Request, Any]] = []
         self._interrupt: BaseException | None = None
+        self._next_check = math.inf  # no deadline comes earlier
+        self._is_waking = False  # a thread has been woken, and has not taken anything yet
         self._closed = False
         lock = threading.Lock()  # guards everything above
         self._work = threading.Condition(lock)
@@ -65,23 +68,24 @@ class ThreadWorkers:
     def submit(self, request: Request) -> None:
         with self._work:
             self._queue.append(request)
-            self._start_thread_if_needed()
-            self._work.notify()
+            self._wake_thread_if_needed()
 
     def collect(self, timeout: float | None) -> list[tuple[Request, Any]]:
-        end = None if timeout is None else time.monotonic() + timeout
+        end = math.inf if timeout is None else time.monotonic() + timeout
         with self._done:
             while True:
                 now = time.monotonic()
-                self._give_up_overdue(now)
+                if now >= self._next_check:
+                    self._give_up_overdue(now)
                 if self._interrupt is not None:
                     interrupt, self._interrupt = self._interrupt, None
                     raise interrupt
                 pending = self._queue or self._running
-                if self._outcomes or not pending or (end is not None and now >= end):
+                if self._outcomes or not pending or now >= end:
                     outcomes, self._outcomes = self._outcomes, []
                     return outcomes
-                self._done.wait(self._longest_wait(now, end))
+                time_s = min(end, self._next_check) - now
+                self._done.wait(None if time_s == math.inf else time_s)
 
     def close(self) -> None:
         with self._work:
@@ -99,65 +103,74 @@ class ThreadWorkers:
             if slot not in in_use:
                 slot.close()
 
-    def _start_thread_if_needed(self) -> None:
-        """Start a thread if there is more work than idle threads; the lock is held."""
-        idle = len(self._threads) - len(self._running)
-        if len(self._queue) > idle and len(self._threads) < self._max_threads:
+    def _wake_thread_if_needed(self) -> None:
+        """See to it that a thread comes for what is in the queue; the lock is held."""
+        if self._is_waking or not self._queue:
+            return
+        if len(self._running) < len(self._threads):
+            self._work.notify()
+        elif len(self._threads) < self._max_threads:
             thread = threading.Thread(target=self._serve, name="agentgym-worker", daemon=True)
             self._threads.add(thread)
             thread.start()
+        else:
+            return
+        self._is_waking = True
 
     def _serve(self) -> None:
         """What each thread does until the pool is closed or gives up on it."""
         thread = threading.current_thread()
         while True:
             with self._work:
-                while not self._queue and not self._closed:
-                    self._work.wait()
-                if self._closed:
-                    return
-                request = self._queue.popleft()
-                slot = self._slots[request.index]
-                self._running[thread] = _Running(request, slot, time.monotonic())
+                job = self._take(thread)
+            if job is None:
+                return
             interrupt = None
             try:
-                outcome = slot.run(request)
+                outcome = job.slot.run(job.request)
             except BaseException as error:  # belongs to the thread that waits in collect()
                 interrupt, outcome = error, interrupted(error)
             with self._done:
                 given_up = thread not in self._threads
                 if not given_up:
                     del self._running[thread]
-                    self._outcomes.append((request, outcome))
+                    self._outcomes.append((job.request, outcome))
                     self._interrupt = self._interrupt or interrupt
                     self._done.notify()
             if given_up:
-                slot.close()
+                job.slot.close()
                 return
+
+    def _take(self, thread: threading.Thread) -> _Running | None:
+        """The next job, after waiting for one; None if the pool is closed. The lock is held."""
+        while not self._queue and not self._closed:
+            self._is_waking = False
+            self._work.wait()
+        self._is_waking = False
+        if self._closed:
+            return None
+        request = self._queue.popleft()
+        slot = self._slots[request.index]
+        limit_s = self.limits.timeout_s(request, builds_env=slot.is_empty)
+        job = _Running(request, slot, limit_s, time.monotonic() + limit_s)
+        self._running[thread] = job
+        if job.deadline < self._next_check:
+            self._next_check = job.deadline
+            self._done.notify()  # whoever waits there wakes up too late for it otherwise
+        self._wake_thread_if_needed()
+        return job
 
     def _give_up_overdue(self, now: float) -> None:
         """Abandon what runs past its limit; the lock is held."""
         for thread, job in list(self._running.items()):
-            limit = self._limits.timeout_s(job.request)
-            if limit is None or now - job.started < limit:
+            if now < job.deadline:
                 continue
             del self._running[thread]
             self._threads.remove(thread)
             self._slots[job.request.index] = Slot(job.request.index, self._factory)
             fault = WorkerFault(
-                f"{job.request.method}() took longer than {limit} s; the worker was replaced"
+                f"{job.request.method}() took longer than {job.limit_s} s; the worker was replaced"
             )
             self._outcomes.append((job.request, Failure(fault)))
-            self._start_thread_if_needed()
-
-    def _longest_wait(self, now: float, end: float | None) -> float | None:
-        """Seconds until something may be overdue or `end` comes; None if neither can."""
-        times = [] if end is None else [end - now]
-        for job in self._running.values():
-            limit = self._limits.timeout_s(job.request)
-            if limit is not None:
-                times.append(job.started + limit - now)
-        # A queued request may start at any moment from now on.
-        limits = (self._limits.timeout_s(request) for request in self._queue)
-        times += [limit for limit in limits if limit is not None]
-        return max(0.0, min(times)) if times else None
+            self._wake_thread_if_needed()
+        self._next_check = min((job.deadline for job in self._running.values()), default=math.inf)

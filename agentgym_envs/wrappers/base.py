@@ -3,19 +3,26 @@
 Gymnasium's `Wrapper` forwards no attributes. This one forwards what `TextEnv` adds, and nests the
 wrapper's own state into saved states: a subclass that remembers anything between steps returns it
 from `_save_own` and takes it back in `_load_own`.
+
+A wrapper may also end an episode before the world does, see `_end`. What lies inside then knows
+nothing of it, so the wrapper keeps the rest of the contract itself: no step before the next reset,
+nothing admissible, and the end in the saved state.
 """
 
 from __future__ import annotations
 
-import base64
 import json
-from typing import TYPE_CHECKING, Any, Self, cast
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import gymnasium
 from gymnasium.utils import RecordConstructorArgs
 
 from agentgym_envs.core import TextEnv
-from agentgym_envs.errors import InvalidState
+from agentgym_envs.episodes import EndReason
+from agentgym_envs.errors import InvalidState, Unsupported
+from agentgym_envs.states import digest_of
+from agentgym_envs.wrappers.states import WrapperState
 
 if TYPE_CHECKING:
     from agentgym_envs.actions import Grammar
@@ -32,8 +39,13 @@ class TextWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
             ``EnvSpec.to_json`` round-trip and `clone` rebuild the wrapper.
 
     Raises:
-        TypeError: `env` is neither.
+        TypeError: `env` is neither, or an argument is no JSON value.
     """
+
+    added_info_keys: ClassVar[Mapping[str, type]] = {}
+    """Keys that the wrapper adds to every `info`, with their types."""
+    neutral_arguments: ClassVar[frozenset[str]] = frozenset()
+    """Arguments that play no part in how an episode goes on: saved states ignore them."""
 
     def __init__(self, env: gymnasium.Env[str, str], **arguments: Any) -> None:
         if not isinstance(env, (TextEnv, TextWrapper)):
@@ -41,9 +53,11 @@ class TextWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
                 f"{type(self).__name__} wraps a TextEnv or a TextWrapper, "
                 f"got {type(env).__name__}; put Gymnasium's own wrappers outside"
             )
+        _check_json(type(self).__name__, arguments)
         RecordConstructorArgs.__init__(self, **arguments)
         super().__init__(env)
         self._arguments = arguments
+        self._end_reason = EndReason.RUNNING
 
     @property
     def inner(self) -> TextEnv:
@@ -86,6 +100,11 @@ class TextWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
         return self.inner.grammar
 
     @property
+    def tools(self) -> list[dict[str, Any]]:
+        """The verbs as the ``tools`` of OpenAI's chat API."""
+        return self.inner.tools
+
+    @property
     def instructions(self) -> str:
         """The rules of world and action format."""
         return self.inner.instructions
@@ -99,47 +118,110 @@ class TextWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
         return self.inner.oracle()
 
     def admissible(self) -> list[str]:
-        """All commands that the world would carry out now."""
-        return self.inner.admissible()
+        """All commands that the world would carry out now; none after the end."""
+        return [] if self._end_reason else self.inner.admissible()
 
     def state_key(self) -> str:
         """A hash of the world without turn, history and random state."""
         return self.inner.state_key()
 
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Start an episode, see `TextEnv.reset`."""
+        begun = self.inner.reset(seed=seed, options=options)
+        self._end_reason = EndReason.RUNNING
+        return begun
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        """Play one turn, see `TextEnv.step`.
+
+        Raises:
+            ResetNeeded: also if this wrapper has ended the episode.
+        """
+        if self._end_reason:
+            raise gymnasium.error.ResetNeeded(
+                f"{type(self).__name__} ended the episode ({self._end_reason}); "
+                "call reset() before step()"
+            )
+        return self.inner.step(action)
+
     def save_state(self) -> bytes:
         """The state of the wrapped environment and of this wrapper."""
-        state = {
-            "wrapper": type(self).__name__,
-            "own": self._save_own(),
-            "inner": base64.b85encode(self.inner.save_state()).decode(),
-        }
-        return json.dumps(state, separators=(",", ":")).encode()
+        inner = self.inner.save_state()
+        return WrapperState(
+            type(self).__name__, self._digest(), self._end_reason, self._save_own(), inner
+        ).to_bytes()
 
     def load_state(self, state: bytes) -> None:
         """Continue where `save_state` was called.
 
         Raises:
-            InvalidState: the state was saved by other wrappers or another environment.
+            InvalidState: the state was saved by other wrappers, other arguments or another
+                environment. Everything is as it was before.
+            Unsupported: the family cannot load.
         """
+        if "clone" not in self.capabilities:
+            raise Unsupported(f"{self} cannot load a state: its family has no 'clone'")
+        saved = WrapperState.from_bytes(state)
+        saved.check_origin(type(self).__name__, self._digest())
+        before = dict(vars(self))
         try:
-            data = json.loads(state)
-            name, own, inner = data["wrapper"], data["own"], base64.b85decode(data["inner"])
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InvalidState(f"not a state saved by {type(self).__name__}: {error!r}") from error
-        if name != type(self).__name__:
-            raise InvalidState(f"the state was saved by {name}, this is {type(self).__name__}")
-        self.inner.load_state(inner)
-        self._load_own(own)
+            self._end_reason = saved.end_reason
+            self._take_own(saved.own)
+            self.inner.load_state(saved.inner)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
 
     def clone(self) -> Self:
         """A second, independent environment with the same wrappers in the same state."""
         twin = type(self)(self.inner.clone(), **self._arguments)
+        twin._end_reason = self._end_reason
         twin._load_own(self._save_own())
         return twin
+
+    def _end(self, info: dict[str, Any], reason: EndReason) -> None:
+        """End the episode with this step, whose `info` is to say so."""
+        self._end_reason = reason
+        info["end_reason"] = str(reason)
+        if "admissible" in info:
+            info["admissible"] = []
 
     def _save_own(self) -> Any:
         """What the wrapper remembers between steps, as fresh JSON values."""
         return None
 
     def _load_own(self, own: Any) -> None:
-        """Take back what `_save_own` gave."""
+        """Take back what `_save_own` gave, by giving attributes new values.
+
+        Called before the wrapped environment is loaded. What cannot be read may raise anything:
+        the attributes then get their old values again.
+        """
+
+    def _take_own(self, own: Any) -> None:
+        try:
+            self._load_own(own)
+        except InvalidState:
+            raise
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            name = type(self).__name__
+            raise InvalidState(f"not what {name} remembers: {error!r}") from error
+
+    def _digest(self) -> str:
+        names = self._arguments.keys() - self.neutral_arguments
+        return digest_of({name: self._arguments[name] for name in names})
+
+
+def _check_json(wrapper: str, arguments: Mapping[str, Any]) -> None:
+    for name, value in arguments.items():
+        try:
+            survives = json.loads(json.dumps(value)) == value
+        except (TypeError, ValueError, RecursionError):
+            survives = False
+        if not survives:
+            raise TypeError(
+                f"arguments of wrappers are JSON values, so that specs and saved states can hold "
+                f"them; {wrapper} got {name}={value!r}"
+            )

@@ -1,42 +1,43 @@
 """Algorithms: which episodes take part, their advantages, and which loss. One file each.
 
-`advantages` and `losses` are pure functions; `base` is the seam to the learner. `algorithm` finds
-an algorithm by name and imports only its file.
+`advantages`, `terms`, `weights` and `losses` are pure functions, `settings` is what all have in
+common, `groups` says which episodes count, and `base` is the seam to the learner.
 """
 
 from __future__ import annotations
 
-import importlib
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from agentgym_envs.errors import UnknownName
 from agentgym_train.algorithms.base import Algorithm
+from agentgym_train.algorithms.gigpo import GiGPO
+from agentgym_train.algorithms.grpo import GRPO
+from agentgym_train.algorithms.ppo import PPO
+from agentgym_train.algorithms.reinforce_pp import ReinforcePP
+from agentgym_train.algorithms.rloo import RLOO
+from agentgym_train.algorithms.sft import SFT
 
-_ALGORITHMS = {
-    "grpo": "agentgym_train.algorithms.grpo:GRPO",
-    "sft": "agentgym_train.algorithms.sft:SFT",
+ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
+    kind.name: kind for kind in (GRPO, RLOO, ReinforcePP, PPO, GiGPO, SFT)
 }
-
-ALGORITHMS = tuple(_ALGORITHMS)
-"""Names of the algorithms."""
+"""The algorithms by name."""
 
 
-def algorithm(name: str, config: Any = None, *, seed: int = 0) -> Algorithm:
+def algorithm(name: str, config: Any = None, **shared: Any) -> Algorithm:
     """The algorithm called `name`.
 
     Args:
         name: one of `ALGORITHMS`.
         config: the algorithm's own settings; None for the defaults.
-        seed: of whatever is random in it.
+        shared: `loss`, `credit` and `seed`, as for `base.PolicyGradient`.
 
     Raises:
         UnknownName: there is none.
     """
-    if name not in _ALGORITHMS:
-        raise UnknownName("algorithm", name, _ALGORITHMS)
-    module, _, attribute = _ALGORITHMS[name].partition(":")
-    found: Algorithm = getattr(importlib.import_module(module), attribute)(config, seed=seed)
-    return found
+    if name not in ALGORITHMS:
+        raise UnknownName("algorithm", name, ALGORITHMS)
+    return ALGORITHMS[name](config, **shared)
 
 
 __all__ = ["ALGORITHMS", "Algorithm", "algorithm"]

@@ -1,9 +1,7 @@
 """Losses, as pure functions: `LossInputs` in, `LossOutput` out.
 
-Inputs are compressed: one number for each sampled token of a micro-batch. A loss is a sum over
-these tokens divided by `normalizer`, the number of sampled tokens of the whole optimizer batch
-(all micro-batches, all ranks), so gradients add up to the same whatever the split. A mean of
-micro-batch means would not: 10 tokens of loss 1 and 1,000 of loss 0 give 0.5 instead of 0.0099.
+Inputs are compressed: one number for each sampled token of a micro-batch. A loss is the sum over
+these tokens, each times its weight, divided by `normalizer` (`agentgym_train.algorithms.weights`).
 
 Metrics are sums over tokens and maxima, for the same reason; the learner divides at the end.
 """
@@ -14,8 +12,15 @@ import dataclasses
 
 import torch
 
-_MAX_LOG_RATIO = 20.0
-"""Log-ratios are clamped to plus or minus this before `exp`, so a ratio cannot overflow."""
+from agentgym_train.algorithms.settings import LossConfig
+from agentgym_train.algorithms.terms import (
+    clipped_surrogate,
+    kl_estimate,
+    ratio_of,
+    required,
+    spread_log_ratio,
+)
+from agentgym_train.batching import Batch
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,20 +28,20 @@ class LossInputs:
     """What a loss may read. N sampled tokens.
 
     Attributes:
+        batch: the samples, and what is assigned to their tokens.
         logprobs: log-probabilities under the policy being trained: (N,), with gradient.
         entropy: entropy of that policy at each token, in nats: (N,), with gradient.
-        normalizer: number of sampled tokens of the optimizer batch.
-        old_logprobs: log-probabilities under the policy that sampled: (N,), or None.
-        advantages: (N,), or None if not assigned.
-        ref_logprobs: log-probabilities under the reference: (N,), or None.
+        normalizer: what the sum is divided by.
     """
 
+    batch: Batch
     logprobs: torch.Tensor
     entropy: torch.Tensor
     normalizer: int
-    old_logprobs: torch.Tensor | None = None
-    advantages: torch.Tensor | None = None
-    ref_logprobs: torch.Tensor | None = None
+
+    def mean(self, per_token: torch.Tensor) -> torch.Tensor:
+        """The share of this micro-batch in the mean over the optimizer batch."""
+        return (per_token * self.batch.weights).sum() / self.normalizer
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -54,114 +59,95 @@ class LossOutput:
     maxima: dict[str, torch.Tensor] = dataclasses.field(default_factory=dict)
 
 
-def policy_loss(
-    inputs: LossInputs,
-    *,
-    clip_low: float,
-    clip_high: float,
-    kl_coefficient: float = 0.0,
-    entropy_coefficient: float = 0.0,
-) -> LossOutput:
+def policy_loss(inputs: LossInputs, config: LossConfig) -> LossOutput:
     """Clipped policy gradient, with a divergence to a reference and an entropy bonus as options.
 
-    Per token: ``surrogate + kl_coefficient * k3(reference) - entropy_coefficient * entropy``.
+    Per token: ``importance * surrogate + kl_coefficient * kl - entropy_coefficient * entropy``.
 
     Args:
-        inputs: needs `old_logprobs` and `advantages`, and `ref_logprobs` if `kl_coefficient` > 0.
-        clip_low: the ratio counts down to 1 - clip_low.
-        clip_high: the ratio counts up to 1 + clip_high.
-        kl_coefficient: weight of the divergence.
-        entropy_coefficient: weight of the entropy bonus.
+        inputs: needs `old_logprobs` and `advantages`, and `ref_logprobs` for a divergence in the
+            loss, and `proximal_logprobs` for a correction of the sampler.
+        config: the settings.
 
     Returns:
-        The loss; sums ``policy_loss``, ``clip_share``, ``kl_k1``, ``kl_k3``, ``entropy`` and, with
-        a reference, ``kl_ref``; maximum ``ratio_max``.
+        The loss, and what `agentgym_train.metrics` defines under these names.
 
     Raises:
         ValueError: something it needs is None.
     """
-    old_logprobs = _required(inputs.old_logprobs, "old_logprobs")
-    advantages = _required(inputs.advantages, "advantages")
-    log_ratio = inputs.logprobs - old_logprobs
+    batch = inputs.batch
+    old_logprobs = required(batch.old_logprobs, "old_logprobs")
+    proximal = old_logprobs
+    if config.importance_cap:
+        proximal = required(batch.proximal_logprobs, "proximal_logprobs")
+    log_ratio = inputs.logprobs - proximal
     surrogate, clipped = clipped_surrogate(
-        log_ratio, advantages, clip_low=clip_low, clip_high=clip_high
+        spread_log_ratio(log_ratio, batch, config.ratio),
+        required(batch.advantages, "advantages"),
+        clip_low=config.clip_low,
+        clip_high=config.clip_high,
+        dual_clip=config.dual_clip,
     )
-    per_token = surrogate - entropy_coefficient * inputs.entropy
-    k1, k3 = kl_estimates(-log_ratio.detach())
-    sums = {
-        "policy_loss": surrogate.detach(),
-        "clip_share": clipped,
-        "kl_k1": k1,
-        "kl_k3": k3,
-        "entropy": inputs.entropy.detach(),
-    }
-    if kl_coefficient:
-        ref_logprobs = _required(inputs.ref_logprobs, "ref_logprobs")
-        _, kl_ref = kl_estimates(inputs.logprobs - ref_logprobs)
-        per_token = per_token + kl_coefficient * kl_ref
-        sums["kl_ref"] = kl_ref.detach()
+    sums, maxima = {"clip_share": clipped}, {"ratio_max": ratio_of(log_ratio.detach()).max()}
+    if config.importance_cap:
+        weights = ratio_of(proximal - old_logprobs)
+        surrogate = surrogate * weights.clamp(max=config.importance_cap)
+        sums |= {"importance_mean": weights, "importance_square": weights.square()}
+        sums |= {"importance_cut": weights > config.importance_cap}
+        sums |= {"mismatch_k3": kl_estimate(old_logprobs - proximal, "k3")}
+        maxima["importance_max"] = weights.max()
+    per_token = surrogate - config.entropy_coefficient * inputs.entropy
+    if config.kl_coefficient and config.kl_in == "loss":
+        from_reference = inputs.logprobs - required(batch.ref_logprobs, "ref_logprobs")
+        divergence = kl_estimate(from_reference, config.kl_estimator)
+        if config.kl_ratio:
+            divergence = ratio_of(log_ratio) * divergence
+        per_token = per_token + config.kl_coefficient * divergence
+    if batch.ref_logprobs is not None:
+        sums["kl_ref"] = kl_estimate(inputs.logprobs.detach() - batch.ref_logprobs, "k3")
+    sums |= {"policy_loss": surrogate.detach(), "entropy": inputs.entropy.detach()}
+    moved = -log_ratio.detach()
+    sums |= {"kl_k1": kl_estimate(moved, "k1"), "kl_k3": kl_estimate(moved, "k3")}
     return LossOutput(
-        loss=per_token.sum() / inputs.normalizer,
+        loss=inputs.mean(per_token),
         token_sums={name: values.sum() for name, values in sums.items()},
-        maxima={"ratio_max": _ratio(log_ratio.detach()).max()},
+        maxima=maxima,
     )
 
 
-def clipped_surrogate(
-    log_ratio: torch.Tensor, advantages: torch.Tensor, *, clip_low: float, clip_high: float
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """``max(-ratio * A, -clip(ratio, 1 - clip_low, 1 + clip_high) * A)`` of each token.
+def value_loss(inputs: LossInputs, values: torch.Tensor, clip: float) -> LossOutput:
+    """Half the squared error of a critic.
 
-    Reference: equation 7 of arXiv 1707.06347; two clip ranges: arXiv 2503.14476 ("clip-higher").
-
-    Args:
-        log_ratio: new minus old log-probability: (N,).
-        advantages: (N,).
-        clip_low: lower clip range.
-        clip_high: upper clip range.
-
-    Returns:
-        The loss of each token (N,) and whether clipping took its gradient (N,).
-    """
-    ratio = _ratio(log_ratio)
-    plain = -ratio * advantages
-    bounded = -ratio.clamp(1 - clip_low, 1 + clip_high) * advantages
-    return torch.maximum(plain, bounded), bounded.detach() > plain.detach()
-
-
-def kl_estimates(log_ratio: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """k1 and k3 estimates of the divergence KL(p, q) at tokens drawn from p.
-
-    ``k1 = d`` and ``k3 = exp(-d) - 1 + d`` with d = log p - log q. k1 has mean KL and may be
-    negative; k3 has the same mean, less variance, and is never negative.
+    Where `clip` is above 0, a value counts as moved from its old one by no more than that, if this
+    makes the error larger (as in PPO's reference code).
 
     Args:
-        log_ratio: log p - log q of each token: (N,).
+        inputs: needs `value_targets` and `old_values`.
+        values: the critic's value before each token: (N,), with gradient.
+        clip: largest move; 0 for no limit.
 
     Returns:
-        k1 (N,) and k3 (N,).
+        The loss; sum ``value_loss``.
     """
-    bounded = log_ratio.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO)
-    return log_ratio, torch.expm1(-bounded) + bounded
+    targets = required(inputs.batch.value_targets, "value_targets")
+    old = required(inputs.batch.old_values, "old_values")
+    errors = (values - targets).square()
+    if clip:
+        near = old + (values - old).clamp(-clip, clip)
+        errors = torch.maximum(errors, (near - targets).square())
+    return LossOutput(
+        loss=inputs.mean(errors / 2),
+        token_sums={"value_loss": errors.detach().sum() / 2},
+    )
 
 
 def supervised_loss(inputs: LossInputs) -> LossOutput:
-    """Negative log-probability of the tokens, summed over `normalizer`.
+    """Negative log-probability of the tokens.
 
     Returns:
         The loss; sum ``entropy``.
     """
     return LossOutput(
-        loss=-inputs.logprobs.sum() / inputs.normalizer,
+        loss=inputs.mean(-inputs.logprobs),
         token_sums={"entropy": inputs.entropy.detach().sum()},
     )
-
-
-def _ratio(log_ratio: torch.Tensor) -> torch.Tensor:
-    return log_ratio.clamp(-_MAX_LOG_RATIO, _MAX_LOG_RATIO).exp()
-
-
-def _required(values: torch.Tensor | None, name: str) -> torch.Tensor:
-    if values is None:
-        raise ValueError(f"this loss needs {name}, but they are not assigned")
-    return values

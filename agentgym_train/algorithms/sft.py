@@ -10,8 +10,11 @@ import dataclasses
 from collections.abc import Sequence
 
 from agentgym_envs.episodes import Episode
-from agentgym_train.algorithms.base import MASKED_END_REASONS, participants
+from agentgym_train.algorithms.advantages import Total, alone
+from agentgym_train.algorithms.groups import participants
 from agentgym_train.algorithms.losses import LossInputs, LossOutput, supervised_loss
+from agentgym_train.algorithms.settings import CreditConfig
+from agentgym_train.algorithms.weights import weigh
 from agentgym_train.batching import Sample, sample_from_episode
 
 
@@ -33,18 +36,25 @@ class SFT:
 
     name = "sft"
     needs_reference = False
+    needs_proximal = False
 
     def __init__(self, config: SFTConfig | None = None, *, seed: int = 0) -> None:
         self.config = config or SFTConfig()
 
-    def assign(self, groups: Sequence[Sequence[Episode]], step: int) -> list[Sample]:
+    def select(self, groups: Sequence[Sequence[Episode]], step: int) -> list[Sample]:
         # A teacher's record may hold placeholders for log-probabilities: they are not the policy's.
         return [
             dataclasses.replace(sample_from_episode(episode), old_logprobs=None)
             for group in groups
-            for episode in participants(group, MASKED_END_REASONS)
+            for episode in participants(group, CreditConfig())
             if episode.success or not self.config.successes_only
         ]
+
+    def assign(self, samples: Sequence[Sample], total: Total = alone) -> list[Sample]:
+        return list(samples)
+
+    def weigh(self, samples: Sequence[Sample]) -> tuple[list[Sample], int]:
+        return weigh(samples)
 
     def loss(self, inputs: LossInputs) -> LossOutput:
         return supervised_loss(inputs)

@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
+from agentgym_envs.actions import action_format
 from agentgym_envs.episodes import EndReason, Episode, Turn
 from agentgym_envs.tasks import Task
 from agentgym_envs.vector import StepResult, TextVectorEnv
@@ -103,6 +104,7 @@ class _Live:
     episode: Episode
     prompt: list[int] = dataclasses.field(default_factory=list)
     context_ids: list[int] = dataclasses.field(default_factory=list)
+    state_key: str | None = None
 
 
 class Collector:
@@ -136,6 +138,7 @@ class Collector:
         self.sampling = sampling
         self.context = context
         self.seed = seed
+        self.action_format = action_format(context.action_format)
         self._instructions = context.instructions if show_instructions else ""
         self._next_stream = 0
 
@@ -158,7 +161,8 @@ class Collector:
             on_episode: called with each finished episode, in the order of finishing.
 
         Returns:
-            The episodes in the order of the jobs. Those that broke twice end as `FAULT`.
+            The episodes in the order of the jobs. Those that broke twice, or for good,
+            end as `FAULT`.
 
         Raises:
             ContextError: the first prompt of a task does not fit the model's context.
@@ -269,22 +273,25 @@ class _Collection:
         """Take an environment's answer; True if the environment is free again."""
         live = self._live[index]
         if result.fault:
-            return self._fault(index, live, result.fault)
+            return self._fault(index, live, result)
         episode, collector = live.episode, self._collector
         if result.is_reset:
             episode.first_observation = result.observation
             live.context_ids = collector.first_prompt(live.job.task, result.observation)
         else:
             _complete_turn(episode.turns[-1], result)
-            if result.terminated or result.truncated:
-                episode.success = bool(result.info["success"])
-                reason = EndReason(result.info["end_reason"] or EndReason.HORIZON)
+            episode.success = bool(result.info["success"])
+            reason = EndReason(result.info["end_reason"])
+            if result.terminated:
                 return self._finish(index, live, reason)
             closed = episode.turns[-1].finish_reason == "stop"
             live.context_ids = collector.template.extend(result.observation, closed=closed)
+            if result.truncated:
+                return self._cut_off(index, live, reason or EndReason.HORIZON)
+        if not collector.fits(live.prompt + live.context_ids):
+            return self._cut_off(index, live, EndReason.CONTEXT)
         live.prompt += live.context_ids
-        if not collector.fits(live.prompt):
-            return self._finish(index, live, EndReason.CONTEXT)
+        live.state_key = result.info.get("state_key")
         self._env_of[live.stream] = index
         collector.engine.submit(
             Request(
@@ -303,6 +310,7 @@ class _Collection:
         live = self._live[index]
         reply = self._collector.template.reply_text(completion.token_ids)
         live.prompt += completion.token_ids
+        answer = self._collector.action_format.answer_to(reply)
         live.episode.turns.append(
             Turn(
                 reply=reply,
@@ -315,9 +323,20 @@ class _Collection:
                 logprobs=list(completion.logprobs),
                 finish_reason=completion.finish_reason,
                 weights_version=completion.weights_version,
+                state_key=live.state_key,
+                role=answer.role,
+                call_id=answer.call_id,
             )
         )
         self._collector.envs.send([index], [reply])
+
+    def _cut_off(self, index: int, live: _Live, reason: EndReason) -> bool:
+        """End an episode that could go on. What would be the next prompt is kept, as far as it fits
+        the context: a critic can say what return was still to come.
+        """
+        room = self._collector.engine.max_context - len(live.prompt)
+        live.episode.tail_ids = live.context_ids[:room]
+        return self._finish(index, live, reason)
 
     def _finish(self, index: int, live: _Live, reason: EndReason) -> bool:
         live.episode.end_reason = reason
@@ -328,11 +347,11 @@ class _Collection:
             self._on_episode(live.episode)
         return True
 
-    def _fault(self, index: int, live: _Live, fault: str) -> bool:
-        logger.warning("task %s, member %d: %s", live.job.task.id, live.job.member, fault)
-        if live.retried:
+    def _fault(self, index: int, live: _Live, result: StepResult) -> bool:
+        logger.warning("task %s, member %d: %s", live.job.task.id, live.job.member, result.fault)
+        if live.retried or not result.retryable:
             self._faults += 1
-            live.episode.fault = fault
+            live.episode.fault = result.fault
             return self._finish(index, live, EndReason.FAULT)
         self._collector.engine.release(live.stream)
         position = self._position.pop(live.stream)

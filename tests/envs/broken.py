@@ -19,6 +19,7 @@ from gymnasium.envs.registration import EnvSpec
 from agentgym_envs.actions import verb
 from agentgym_envs.core import TextEnv
 from agentgym_envs.errors import CommandError
+from agentgym_envs.outcomes import Outcome
 from agentgym_envs.policies import ScriptedPolicy
 from agentgym_envs.tasks import ListSource, TaskSet
 
@@ -53,6 +54,13 @@ class NumpyScore(CountingEnv):
     def _info(self, **kwargs):
         info = super()._info(**kwargs)
         return info | {"score": np.float64(info["score"])}
+
+
+class CountsEveryError(CountingEnv):
+    """check_info: info['format_errors'] of turn"""
+
+    def _info(self, **kwargs):
+        return super()._info(**kwargs) | {"format_errors": 2 * self._format_errors}
 
 
 class CallsHalfASuccess(CountingEnv):
@@ -198,6 +206,16 @@ class TeachesWrongWords(CountingEnv):
     """check_action_formats: "jump high" is not a command"""
 
     verbs: ClassVar = (*CountingEnv.verbs, jump)
+
+
+class PrefersOneFormat(CountingEnv):
+    """check_action_formats: what commands do in 'json'"""
+
+    def _execute(self, command):
+        outcome = super()._execute(command)
+        if self.action_format == "json":
+            return Outcome.running(f"{outcome.observation} Thanks.", outcome.score)
+        return outcome
 
 
 class ExplainsNothing(CountingEnv):

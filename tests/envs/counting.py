@@ -148,7 +148,7 @@ class CountingEnv(TextEnv):
         return Grammar(self.verbs)
 
     def _rules(self) -> str:
-        return f"You have a counter.\n{self.grammar.describe()}"
+        return "You have a counter."
 
     def _begin(self, task: Task) -> str:
         self.world = Counter(task.payload["number"], self.np_random)

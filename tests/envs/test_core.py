@@ -32,6 +32,7 @@ def test_an_episode_from_goal_to_success(env):
         "score": 0.0,
         "success": False,
         "action_valid": True,
+        "format_errors": 0,
         "end_reason": "",
     }
     observation, reward, terminated, truncated, info = env.step("add 9")
@@ -54,6 +55,7 @@ def test_an_episode_from_goal_to_success(env):
         "score": 1.0,
         "success": True,
         "action_valid": True,
+        "format_errors": 0,
         "end_reason": "success",
     }
 
@@ -78,6 +80,20 @@ def test_a_refused_reply_costs_a_turn_and_changes_nothing_else(env):
         assert (reward, terminated, truncated) == (0.0, False, False)
         assert (info["turn"], info["action_valid"]) == (turn, False)
         assert env.state_key() == key
+
+
+def test_replies_that_hold_no_command_in_the_format_are_counted(env):
+    def counts(env, *replies):
+        env.reset(options={"task": NINE})
+        return [env.step(reply)[4]["format_errors"] for reply in replies]
+
+    assert counts(env, "add 1", "", "fly", "add 1\nadd 1", "add 10") == [0, 1, 1, 2, 2]
+    assert env.reset()[1]["format_errors"] == 0
+    called = CountingEnv(action_format="json")
+    replies = ['{"name": "fly"}', "add 1", '{"name": "add", "arguments": {"amount": 1}}', "{"]
+    assert counts(called, *replies) == [0, 1, 1, 2]
+    twin = called.clone()
+    assert twin.step("")[4]["format_errors"] == called.step("")[4]["format_errors"] == 3
 
 
 def test_a_reward_is_the_gain_in_score_and_may_be_lost_again(env):
@@ -179,10 +195,12 @@ def test_a_reset_that_cannot_be_is_refused(options, error, message):
 
 
 def test_a_failed_reset_leaves_no_half_built_episode(env):
-    with pytest.raises(UnknownName):
-        env.reset(options={"task": "nowhere"})
-    with pytest.raises(gymnasium.error.ResetNeeded):
-        env.step("add 1")
+    for options in ({"task": "nowhere"}, {"tsak": 3}, {"horizon": 0}):
+        env.reset()
+        with pytest.raises((UnknownName, ValueError)):
+            env.reset(options=options)
+        with pytest.raises(gymnasium.error.ResetNeeded):
+            env.step("add 1")
 
 
 def test_an_empty_task_set_has_nothing_to_draw():
@@ -226,9 +244,13 @@ def test_a_drawn_episode_can_be_played_again_from_its_task_and_seed():
 
 
 def test_instructions_hold_rules_and_format(env):
-    assert env.instructions.startswith("You have a counter.\n- add <amount>: Add 1 to 9")
+    start = "You have a counter.\n\nCommands:\n- add <amount>: Add 1 to 9"
+    assert env.instructions.startswith(start)
     assert env.instructions.endswith("for example:\nadd 3")
     assert "Thought:" in CountingEnv(action_format="react").instructions
+    called = CountingEnv(action_format="code").instructions
+    assert called.startswith("You have a counter.\n\nFunctions:\n- add(amount: int): Add 1 to 9")
+    assert "<amount>" not in called
 
 
 def test_instructions_can_stand_in_the_first_observation():
@@ -331,8 +353,8 @@ def test_texts_out_of_bounds_are_cut_and_cleaned():
         ("instructions_in_observation", 0, "must be True or False, got 0"),
         ("info_keys", "admissible", "info_keys must be a list of texts, got 'admissible'"),
         ("info_keys", None, "info_keys must be a list of texts, got None"),
-        ("tasks", [3], "tasks must be a list of texts, but it holds 3"),
-        ("tasks", {NINE}, "tasks must be a list of texts, got {"),
+        ("tasks", [3], "tasks must be a list of ids .*, but entry 0 is 3"),
+        ("tasks", {NINE}, "tasks must be a list of ids .*, got {"),
     ],
 )
 def test_arguments_are_json_values_and_mean_what_they_say(name, value, message):

@@ -6,7 +6,7 @@ import pytest
 from toys import make_task
 
 from agentgym_envs.errors import InvalidTask, UnknownName
-from agentgym_envs.tasks import ListSource, Task, TaskSet, check_split, read_task_ids
+from agentgym_envs.tasks import ListSource, Task, TaskSet, check_split
 
 
 @pytest.fixture
@@ -131,29 +131,12 @@ def test_splits_are_named():
         check_split("tset")
 
 
-def test_ids_are_read_from_a_file_without_comments(tmp_path):
-    file = tmp_path / "ids.txt"
-    file.write_text("# mine\n\n toy/train/1 \ntoy/train/2\n", encoding="utf-8")
-    assert read_task_ids(file) == ["toy/train/1", "toy/train/2"]
-
-
-def test_a_file_without_ids_or_no_file_is_refused(tmp_path):
-    empty = tmp_path / "empty.txt"
-    empty.write_text("# nothing\n", encoding="utf-8")
-    with pytest.raises(InvalidTask, match="holds no task id"):
-        read_task_ids(empty)
-    with pytest.raises(InvalidTask, match="cannot read task ids"):
-        read_task_ids(tmp_path / "missing.txt")
-    (tmp_path / "binary").write_bytes(b"\xff\xfe")
-    with pytest.raises(InvalidTask, match="cannot read task ids"):
-        read_task_ids(tmp_path / "binary")
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         ({"id": 5}, "id must be a text, got 5"),
         ({"goal": None}, "goal must be a text, got None"),
+        ({"goal": "\ud800"}, "goal must be a text without lone surrogates"),
         ({"seed": -1}, "seed must be None or at least 0, got -1"),
         ({"seed": "1"}, "seed must be None or at least 0, got '1'"),
         ({"horizon": 2.5}, "horizon must be at least 1, got 2.5"),

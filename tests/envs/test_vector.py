@@ -10,10 +10,10 @@ import pytest
 from counting import CountingEnv, FaultyEnv
 from gymnasium.error import ClosedEnvironmentError, ResetNeeded
 from gymnasium.vector import AutoresetMode
-from toys import assert_same, assert_same_infos
+from toys import IN_PROCESS, QUICK, assert_same, assert_same_infos
 
 from agentgym_envs.errors import InvalidTask, UnknownName
-from agentgym_envs.vector import WORKERS, TextVectorEnv
+from agentgym_envs.vector import TextVectorEnv
 from agentgym_envs.vector.results import batch_infos
 from agentgym_envs.wrappers import TextWrapper
 
@@ -63,7 +63,7 @@ def test_spaces_are_batches_of_text(make_vector):
         ({"autoreset_mode": "never"}, UnknownName, "unknown autoreset mode 'never'"),
         ({"num_envs": 0}, ValueError, "num_envs must be a whole number of at least 1, got 0"),
         ({"max_episode_steps": 0}, ValueError, "max_episode_steps must be a whole number"),
-        ({"step_timeout_s": 1.0}, ValueError, 'in-line workers cannot keep .*workers="threads"'),
+        ({"step_timeout_s": 1.0}, ValueError, "caller's thread: they cannot keep step_timeout_s"),
         ({"workers": "threads", "step_timeout_s": 0}, ValueError, "step_timeout_s must be pos"),
         ({"workers": "threads", "max_threads": 1.5}, ValueError, "max_threads must be a whole"),
         ({"workers": ["inline"]}, UnknownName, r"unknown kind of workers \['inline'\]"),
@@ -101,7 +101,7 @@ def test_max_episode_steps_only_shortens(make_vector):
 # --------------------------------------------------------------------------------------- lock-step
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", QUICK)
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_lock_step_gives_what_the_stock_vector_environment_gives(make_vector, workers, mode):
     ours = make_vector(num_envs=4, workers=workers, autoreset_mode=mode, info_keys=("admissible",))
@@ -203,6 +203,9 @@ def test_a_masked_reset_touches_nothing_else_and_keeps_the_callers_options(make_
         ({"tasks": [1.5, None, None]}, ValueError, "no id and no Task .*got 1.5"),
         ({"seeds": [-1, 0, 1]}, ValueError, "a seed must be a whole number of at least 0, got -1"),
         ({"horizons": [0, 1, 2]}, ValueError, "a horizon must be a whole .* at least 1, got 0"),
+        ({"horizon": 0}, ValueError, "a horizon must be a whole number of at least 1, got 0"),
+        ({"max_horizon": "9"}, ValueError, "a horizon must be a whole .* at least 1, got '9'"),
+        ({"task": 1.5}, ValueError, "no id and no Task .*got 1.5"),
     ],
 )
 def test_impossible_options_are_refused_before_anything_is_reset(
@@ -217,7 +220,7 @@ def test_impossible_options_are_refused_before_anything_is_reset(
         env.step(["add 1"] * 3)
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", QUICK)
 def test_a_mistake_in_one_environment_is_raised_after_all_have_been_reset(make_vector, workers):
     env = make_vector(workers=workers)
     for tasks, error, message in (
@@ -271,7 +274,7 @@ def test_autoreset_needs_a_first_reset(make_vector):
 # ------------------------------------------------------------------------------- calls and closing
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", QUICK)
 def test_methods_and_attributes_of_the_environments(make_vector, workers):
     env = make_vector(workers=workers, env_wrappers=[TextWrapper], render_mode="ansi")
     env.reset(options={"tasks": [NINE, SIX, THREE]})
@@ -304,7 +307,7 @@ def test_only_in_line_workers_hand_out_their_environments(make_vector):
     assert not hasattr(make_vector(workers="threads"), "envs")
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", IN_PROCESS)
 def test_closing_closes_every_environment_once(faulty, workers):
     env = faulty(workers=workers)
     env.reset()

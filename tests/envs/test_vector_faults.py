@@ -9,14 +9,14 @@ import pytest
 from counting import CountingEnv, FaultyEnv
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
-from toys import receive
+from toys import IN_PROCESS, QUICK, receive
 
-from agentgym_envs.vector import FAULT_OBSERVATION, WORKERS, StepResult
+from agentgym_envs.vector import FAULT_OBSERVATION, StepResult
 
 NINE = "counting/train/9"
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", IN_PROCESS)
 @pytest.mark.parametrize(
     ("command", "fault"),
     [("break", "the counter fell off the wall"), ("crash", "ZeroDivisionError: a bug")],
@@ -40,6 +40,7 @@ def test_a_broken_environment_ends_its_episode_and_no_other(faulty, workers, com
             "score": 0.5,
             "success": False,
             "action_valid": False,
+            "format_errors": 0,
             "end_reason": "fault",
             "fault": fault,
         },
@@ -58,7 +59,7 @@ def test_a_broken_environment_ends_its_episode_and_no_other(faulty, workers, com
     assert [instance.calls[-2:] for instance in broken] == [[command, "close"]]
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", QUICK)
 @pytest.mark.parametrize("mode", AutoresetMode)
 def test_a_fault_in_lock_step_is_a_truncation_without_reward(faulty, workers, mode):
     env = faulty(workers=workers, autoreset_mode=mode)
@@ -87,7 +88,7 @@ def test_a_fault_in_lock_step_is_a_truncation_without_reward(faulty, workers, mo
     assert infos["turn"][1] == 1
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", IN_PROCESS)
 def test_a_reset_that_breaks_is_reported_and_tried_again(faulty, workers):
     env = faulty(workers=workers)
     FaultyEnv.broken_resets = 1
@@ -129,7 +130,7 @@ def test_autoresets_that_break_are_tried_again_at_each_step(faulty):
             assert steps[1][4]["final_info"]["fault"].tolist() == ["the wall is gone"]
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", IN_PROCESS)
 def test_an_environment_that_cannot_be_built_again_says_so(faulty, workers):
     env = faulty(2, workers=workers)
     env.reset()
@@ -208,15 +209,32 @@ def test_a_hung_reset_is_given_up(make_vector):
 def test_nonsense_for_a_step_is_a_fault(make_vector):
     class Nonsense(CountingEnv):
         def step(self, action):
-            return (3, *super().step(action)[1:]) if action == "add 1" else super().step(action)[:4]
+            observation, *numbers, info = super().step(action)
+            return {
+                "add 1": (3, *numbers, info),
+                "add 2": (observation, *numbers),
+                "add 3": (observation, *numbers, "info"),
+                "add 4": None,
+            }[action]
 
-    env = make_vector(Nonsense, 2)
+    env = make_vector(Nonsense, 4)
     env.reset()
-    *_, infos = env.step(["add 1", "add 2"])
-    assert all("step() must return a text and four values" in fault for fault in infos["fault"])
+    *_, infos = env.step(["add 1", "add 2", "add 3", "add 4"])
+    sentence = "step() must return a text, three values and a dict, got "
+    assert all(fault.startswith(sentence) for fault in infos["fault"][:3])
+    assert infos["fault"][3] == "TypeError: object of type 'NoneType' has no len()"
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+def test_nonsense_for_a_reset_is_a_fault(make_vector):
+    class Nonsense(CountingEnv):
+        def reset(self, **kwargs):
+            return super().reset(**kwargs)[0]
+
+    _, infos = make_vector(Nonsense, 1).reset()
+    assert infos["fault"][0].startswith("reset() must return a text and a dict, got 'Make the")
+
+
+@pytest.mark.parametrize("workers", IN_PROCESS)
 def test_an_interrupt_passes_through_and_loses_nothing(faulty, workers):
     env = faulty(workers=workers)
     env.send_reset(range(3))
@@ -238,12 +256,12 @@ def test_an_interrupt_passes_through_and_loses_nothing(faulty, workers):
     assert not receive(env, 1)[1].fault
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", QUICK)
 def test_ctrl_c_while_waiting_reaches_the_caller(faulty, workers):
     env = faulty(2, workers=workers)
     env.reset()
     env.send([0, 1], ["hang 800", "add 1"])
-    if workers == "threads":
+    if workers != "inline":
         assert [index for index, _ in env.recv()] == [1]
     press = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
     press.start()
@@ -252,8 +270,8 @@ def test_ctrl_c_while_waiting_reaches_the_caller(faulty, workers):
         env.recv()
     assert time.monotonic() - start < 0.7
     press.join()
-    results = receive(env, 1 if workers == "threads" else 2)
-    assert bool(results[0].fault) == (workers == "inline")  # a thread goes on undisturbed
+    results = receive(env, 2 if workers == "inline" else 1)
+    assert bool(results[0].fault) == (workers == "inline")  # other workers go on undisturbed
 
 
 def test_an_interrupt_in_lock_step_leaves_every_environment_to_be_reset(faulty):

@@ -7,15 +7,15 @@ import pytest
 from counting import FaultyEnv
 from gymnasium.error import AlreadyPendingCallError, ResetNeeded
 from gymnasium.vector import AutoresetMode
-from toys import receive
+from toys import IN_PROCESS, QUICK, receive
 
 from agentgym_envs.errors import InvalidTask, UnknownName, Unsupported
-from agentgym_envs.vector import WORKERS, StepResult
+from agentgym_envs.vector import StepResult
 
 THREE, SIX, NINE = (f"counting/train/{number}" for number in (3, 6, 9))
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", QUICK)
 def test_episodes_run_at_their_own_pace(make_vector, workers):
     env = make_vector(workers=workers)
     env.send_reset([2, 0], tasks=[NINE, THREE], seeds=[7, None], horizons=[None, 4])
@@ -41,6 +41,7 @@ def test_episodes_run_at_their_own_pace(make_vector, workers):
             "score": 0.5,
             "success": False,
             "action_valid": True,
+            "format_errors": 0,
             "end_reason": "",
             "fault": "",
         },
@@ -68,7 +69,7 @@ def test_in_line_work_is_done_at_recv_in_the_order_of_sending(make_vector):
     ]
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", QUICK)
 def test_there_is_nothing_to_receive_when_nothing_was_sent(make_vector, workers):
     assert make_vector(workers=workers).recv() == []
     assert make_vector(workers=workers).recv(timeout=5) == []
@@ -175,7 +176,7 @@ def test_only_disabled_autoreset_goes_without_lock_step(make_vector, mode):
             call()
 
 
-@pytest.mark.parametrize("workers", WORKERS)
+@pytest.mark.parametrize("workers", IN_PROCESS)
 def test_a_mistake_loses_no_result_of_the_others(make_vector, workers):
     env = make_vector(num_envs=4, workers=workers, max_threads=1 if workers == "threads" else None)
     env.send_reset(range(4), tasks=[THREE, "counting/trian/6", NINE, 99])

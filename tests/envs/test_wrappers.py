@@ -1,9 +1,10 @@
 import gymnasium
 import pytest
-from counting import CountingEnv
+from counting import BareEnv, CountingEnv
 from gymnasium.envs.registration import EnvSpec
 
-from agentgym_envs.errors import InvalidState
+from agentgym_envs.episodes import EndReason
+from agentgym_envs.errors import InvalidState, UnknownName, Unsupported
 from agentgym_envs.wrappers import TextWrapper
 
 NINE = "counting/train/9"
@@ -79,8 +80,8 @@ def test_a_state_of_other_wrappers_is_refused(env):
             env.load_state(other.save_state())
         with pytest.raises(InvalidState):
             other.load_state(env.save_state())
-    not_base85 = b'{"wrapper": "Shout", "own": null, "inner": "\xc3\xbc"}'
-    for data in (b"", b"[]", b"[" * 100_000, b'{"wrapper": "Shout"}', not_base85):
+    no_reason = b'{"wrapper": "Shout", "arguments": "", "end_reason": "bored", "own": null}\n'
+    for data in (b"", b"[]", b"[" * 100_000, b'{"wrapper": "Shout"}', no_reason, "text", None):
         with pytest.raises(InvalidState):
             env.load_state(data)
 
@@ -91,3 +92,101 @@ def test_a_spec_with_wrappers_survives_json():
     assert type(made).__name__ == "Shout"
     made.reset(options={"task": NINE})
     assert made.step("add 1")[0].endswith("!!!1")
+
+
+class Fussy(Shout):
+    """Finds out halfway through that it cannot read its own state."""
+
+    def _load_own(self, own):
+        self.count = own["count"] + 100
+        if own["count"] == 2:
+            raise self.error
+
+
+@pytest.mark.parametrize("error", [ValueError("no"), KeyError("no"), InvalidState("no")])
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_wrapper_that_cannot_load_leaves_all_as_it_was(error, depth):
+    Fussy.error = error
+    env = Fussy(Shout(CountingEnv())) if depth == 0 else Shout(Fussy(CountingEnv()))
+    env.reset(options={"task": NINE})
+    for _ in range(2):
+        env.step("add 1")
+    state = env.save_state()
+    env.reset(seed=5)
+    env.step("add 2")
+    before = env.save_state()
+    with pytest.raises(InvalidState, match="no"):
+        env.load_state(state)
+    assert env.save_state() == before
+
+
+def test_a_world_that_cannot_load_leaves_the_wrappers_as_they_were(env):
+    env.step("Action: add 1")
+    state = env.save_state()
+    env.step("Action: add 1")
+    before = env.save_state()
+    for broken in (state[:-10], state.replace(b'"world":[9', b'"world":[9,9')):
+        assert broken != state
+        with pytest.raises(InvalidState):
+            env.load_state(broken)
+        assert env.save_state() == before
+
+
+def test_a_state_of_other_arguments_is_refused(env):
+    with pytest.raises(InvalidState, match="saved by a Shout with other arguments"):
+        Shout(TextWrapper(CountingEnv(action_format="react")), marks=3).load_state(env.save_state())
+
+
+def test_a_state_grows_by_a_line_a_wrapper():
+    env = CountingEnv()
+    env.reset()
+    bare = len(env.save_state())
+    for _ in range(10):
+        env = TextWrapper(env)
+    assert len(env.save_state()) < bare + 10 * 120
+
+
+class Veto(TextWrapper):
+    """Ends the episode at the word `stop`."""
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = super().step(action)
+        if "stop" in action:
+            self._end(info, EndReason.STOPPED)
+            truncated = True
+        return observation, reward, terminated, truncated, info
+
+
+def test_a_wrapper_may_end_an_episode_and_then_nothing_is_played():
+    env = TextWrapper(Veto(CountingEnv(info_keys=("admissible",))))
+    env.reset(options={"task": NINE})
+    *_, truncated, info = env.step("stop")
+    assert (truncated, info["end_reason"], info["admissible"]) == (True, "stopped", [])
+    state, twin = env.save_state(), env.clone()
+    with pytest.raises(UnknownName):
+        env.reset(options={"task": "nowhere"})
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step("add 1")
+    env.reset()
+    assert env.step("add 1")[-1]["end_reason"] == ""
+    env.load_state(state)
+    for ended in (env, twin):
+        assert ended.admissible() == []
+        with pytest.raises(gymnasium.error.ResetNeeded, match=r"Veto ended the episode \(stopped"):
+            ended.step("add 1")
+
+
+@pytest.mark.parametrize("value", [len, {1, 2}, (1, 2), float("nan"), CountingEnv(), {1: 2}])
+def test_arguments_that_json_would_lose_are_refused(value):
+    with pytest.raises(
+        TypeError, match=r"arguments of wrappers are JSON values.* Shout got marks="
+    ):
+        Shout(CountingEnv(), marks=value)
+
+
+def test_a_family_without_states_says_so_through_a_wrapper():
+    env = TextWrapper(BareEnv())
+    env.reset()
+    for call in (env.save_state, env.clone, lambda: env.load_state(b"{}")):
+        with pytest.raises(Unsupported, match="clone"):
+            call()

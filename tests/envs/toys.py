@@ -5,6 +5,11 @@ import numpy as np
 from agentgym_envs.actions import Grammar, verb
 from agentgym_envs.tasks import Task
 
+IN_PROCESS = ("inline", "threads")
+"""Workers whose environments a test can look into."""
+QUICK = (*IN_PROCESS, "forkserver")
+"""All kinds of workers but the one that takes a second to start."""
+
 
 def make_task(number: int, **changes) -> Task:
     fields = {
@@ -60,7 +65,24 @@ def wait(world):
     """
 
 
+@verb(
+    "spin {side} {times} times because {why}",
+    "spin {side}",
+    "spin {side} because {why}",
+    "spin {side} {times} times",
+)
+def spin(world, side: str, times: int = 1, why: str | None = None):
+    """Turn round.
+
+    Examples:
+        spin left 2 times
+        spin right
+    """
+    return side, times, why
+
+
 GRAMMAR = Grammar([go_to, go_to_room, put, wait])
+"""Of these, and without `spin`."""
 
 
 def receive(env, count):

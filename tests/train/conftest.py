@@ -70,7 +70,9 @@ def make_episode() -> MakeEpisode:
 
 @pytest.fixture
 def random_groups(make_episode: MakeEpisode) -> Callable[..., list[list[Episode]]]:
-    """Groups of episodes of random lengths, returns 0 or 1, both in every group."""
+    """Groups of episodes of random lengths, returns 0 or 1, both in every group; turns that are
+    equally far from the start were taken in the same state.
+    """
 
     def make(num_groups: int, group_size: int, *, seed: int = 0) -> list[list[Episode]]:
         rng = np.random.default_rng(seed)
@@ -92,6 +94,9 @@ def random_groups(make_episode: MakeEpisode) -> Callable[..., list[list[Episode]
                 episode = make_episode(
                     turns, logprobs=logprobs, task_id=f"t/{group}", member=member
                 )
+                episode.tail_ids = [1 + member % 3] * (1 + group)
+                for index, turn in enumerate(episode.turns):
+                    turn.state_key = f"{index}"
                 episodes.append(episode)
             groups.append(episodes)
         return groups

@@ -13,6 +13,7 @@ from agentgym_train.batching import (
     collate,
     micro_batches,
     sample_from_episode,
+    sampled_hidden,
     sampled_logprobs,
     split_minibatches,
     token_rewards,
@@ -27,6 +28,7 @@ def sample_of_length(num_tokens: int, *, first_id: int = 1) -> Sample:
         token_ids=np.arange(first_id, first_id + num_tokens, dtype=np.int64),
         sampled_mask=mask,
         turn_index=np.zeros(1, dtype=np.int64),
+        rewards=np.zeros(1),
     )
 
 
@@ -39,6 +41,7 @@ def test_a_sample_holds_all_tokens_and_numbers_for_sampled_ones_only(make_episod
     assert sample.sampled_mask.tolist() == [False, False, True, False, True, True]
     assert sample.old_logprobs.tolist() == [-0.5, -0.25, -2.0]
     assert sample.turn_index.tolist() == [0, 1, 1]
+    assert sample.rewards.tolist() == [0.0, 0.0, 1.0]
     assert (sample.num_tokens, sample.num_sampled) == (6, 3)
     assert sample.advantages is None
     assert sample.with_advantages(0.5).advantages.tolist() == [0.5, 0.5, 0.5]
@@ -50,6 +53,26 @@ def test_the_end_token_added_after_a_cut_turn_is_not_a_sampled_one(make_episode)
     episode.turns[0].finish_reason = "length"
     sample = sample_from_episode(episode)
     assert sample.token_ids[sample.sampled_mask].tolist() == [7, 8, 9, end_of_turn]
+
+
+def test_a_sample_that_bootstraps_ends_with_its_final_observation(make_episode):
+    episode = make_episode([([5, 6], [7], 0.0), ([8], [9, 10], 1.0)])
+    episode.tail_ids = [11, 12]
+    sample = sample_from_episode(episode, group=3, bootstraps=True)
+    assert sample.token_ids.tolist() == [5, 6, 7, 8, 9, 10, 11, 12]
+    assert sample.sampled_mask.tolist() == [False, False, True, False, True, True, False, False]
+    assert sample.turn_index.tolist() == [0, 1, 1]
+    assert (sample.bootstraps, sample.group, sample.final_value) == (True, 3, 0.0)
+    assert sample_from_episode(episode).num_tokens == 6
+
+
+def test_state_keys_are_kept_if_every_turn_has_one(make_episode):
+    episode = make_episode([([5], [7], 0.0), ([8], [9], 1.0)])
+    assert sample_from_episode(episode).state_keys == ()
+    episode.turns[0].state_key = "a"
+    assert sample_from_episode(episode).state_keys == ()
+    episode.turns[1].state_key = "b"
+    assert sample_from_episode(episode).state_keys == ("a", "b")
 
 
 def test_a_teachers_episode_has_no_log_probabilities(make_episode):
@@ -146,7 +169,9 @@ def test_collate_pads_on_the_right_and_joins_the_compressed_numbers(make_episode
     long = sample_from_episode(
         make_episode([([1, 2], [3], 0.0), ([4], [6], 0.0)], logprobs=[[-0.25], [-4.0]])
     )
-    batch = collate([short.with_advantages(1.0), long.with_advantages(-1.0)])
+    short = dataclasses.replace(short.with_advantages(1.0), weight=0.5)
+    long = dataclasses.replace(long.with_advantages(-1.0), weight=0.25)
+    batch = collate([short, long])
     assert batch.token_ids[:, :2].tolist() == [[5, 7], [1, 2]]
     assert batch.token_ids[1].tolist() == [1, 2, 3, 4, 6]
     assert batch.sampled_mask.tolist() == [
@@ -157,6 +182,9 @@ def test_collate_pads_on_the_right_and_joins_the_compressed_numbers(make_episode
     assert batch.turn_index.tolist() == [0, 0, 1]
     assert batch.old_logprobs.tolist() == [-0.5, -0.25, -4.0]
     assert batch.advantages.tolist() == [1.0, -1.0, -1.0]
+    assert batch.weights.tolist() == [0.5, 0.25, 0.25]
+    assert batch.lengths.tolist() == [2, 5]
+    assert [part.tolist() for part in batch.split(batch.advantages)] == [[1.0], [-1.0, -1.0]]
     assert batch.ref_logprobs is None
 
 
@@ -193,6 +221,29 @@ def test_minibatches_hold_every_sample_once_in_an_order_of_the_seed():
 
 def test_there_are_as_many_minibatches_as_asked_for_even_if_some_are_empty():
     assert [len(part) for part in split_minibatches([sample_of_length(2)], 3, 0)] == [1, 0, 0]
+
+
+def test_hidden_states_are_those_before_sampled_tokens_and_the_last_of_each_row(
+    random_groups, tiny_model
+):
+    model = tiny_model()
+    episodes = [episode for group in random_groups(2, 3) for episode in group]
+    for episode in episodes:
+        episode.tail_ids = [3, 4]
+    samples = [sample_from_episode(e, bootstraps=i % 2 == 0) for i, e in enumerate(episodes)]
+    with torch.no_grad():
+        hidden, last = sampled_hidden(model, collate(samples))
+        alone = [
+            model.model(torch.from_numpy(sample.token_ids)[None]).last_hidden_state[0]
+            for sample in samples
+        ]
+    before = [
+        states[position - 1]
+        for states, sample in zip(alone, samples, strict=True)
+        for position in np.flatnonzero(sample.sampled_mask)
+    ]
+    np.testing.assert_allclose(hidden, torch.stack(before), atol=1e-5)
+    np.testing.assert_allclose(last, torch.stack([states[-1] for states in alone]), atol=1e-5)
 
 
 def score_one_by_one(model, sample: Sample, temperature: float):

@@ -32,7 +32,16 @@ def make_collector(template):
     """A collector whose policy says what `say(turn)` gives."""
     made = []
 
-    def make(say, *, env=CountingEnv, num_envs=2, workers="inline", max_tokens=12, **settings):
+    def make(
+        say,
+        *,
+        env=CountingEnv,
+        num_envs=2,
+        workers="inline",
+        max_tokens=12,
+        told="command",
+        **settings,
+    ):
         turns = {}
 
         def script(request):
@@ -45,14 +54,14 @@ def make_collector(template):
         engine = ScriptedEngine(
             script, stop_ids=template.stop_ids, max_context=settings.pop("max_context", 4096)
         )
-        envs = TextVectorEnv(lambda: env(highest=12), num_envs, workers=workers)
+        envs = TextVectorEnv(lambda: env(highest=12, action_format=told), num_envs, workers=workers)
         made.append(envs)
         return Collector(
             envs,
             engine,
             template,
             sampling=SamplingConfig(max_tokens=max_tokens, **settings),
-            context=EpisodeContext("Test/Counting-v0", "command", "rules", {}),
+            context=EpisodeContext("Test/Counting-v0", told, "rules", {}),
             seed=7,
             show_instructions=False,
         )
@@ -197,6 +206,56 @@ def test_a_first_prompt_that_does_not_fit_is_refused_and_a_later_one_ends_the_ep
     assert len(episode.token_ids) <= 80
 
 
+def test_an_episode_that_is_cut_off_keeps_what_would_be_the_next_prompt(
+    make_collector, tasks, template
+):
+    collector = make_collector(lambda turn, _: "add 1")
+    (episode,) = collector.collect([Job(tasks[3], 0, 2, 1)], purpose="test")
+    assert episode.end_reason is EndReason.HORIZON
+    assert episode.tail_ids == template.extend(episode.turns[-1].observation, closed=True)
+    collector = make_collector(lambda turn, _: "add 1", max_context=80)
+    (episode,) = collector.collect([Job(tasks[3], 0, 10, 1)], purpose="test")
+    assert episode.end_reason is EndReason.CONTEXT
+    whole = template.extend(episode.turns[-1].observation, closed=True)
+    room = 80 - len(episode.token_ids)
+    assert len(whole) > room - collector.sampling.max_tokens
+    assert episode.tail_ids == whole[:room]
+
+
+def test_an_episode_that_ended_in_the_world_has_no_next_prompt(make_collector, tasks):
+    collector = make_collector(lambda turn, _: solve(tasks[0])[turn])
+    (episode,) = collector.collect([Job(tasks[0], 0, 5, 1)], purpose="test")
+    assert episode.tail_ids is None
+
+
+def test_the_state_in_which_a_reply_was_given_is_recorded_when_asked_for(make_collector, tasks):
+    def keyed(**arguments):
+        return CountingEnv(**arguments, info_keys=("state_key",))
+
+    replies = ["add 1", "nonsense", "add 1", "add 1"]
+    collector = make_collector(lambda turn, _: replies[turn], env=keyed)
+    (episode,) = collector.collect([Job(tasks[3], 0, 4, 1)], purpose="test")
+    first, second, third, fourth = (turn.state_key for turn in episode.turns)
+    assert second == third  # nonsense changed nothing
+    assert len({first, second, fourth}) == 3
+    fresh = keyed(highest=12)
+    fresh.reset(seed=1, options={"task": tasks[3]})
+    assert first == fresh.state_key()
+    plain = make_collector(lambda turn, _: "add 1")
+    (episode,) = plain.collect([Job(tasks[3], 0, 2, 1)], purpose="test")
+    assert [turn.state_key for turn in episode.turns] == [None, None]
+
+
+def test_the_tool_call_that_an_observation_answers_is_recorded(make_collector, tasks):
+    env = CountingEnv(highest=12, action_format="tools")
+    replies = ["no call", *map(env.render_command, solve(tasks[0]))]
+    collector = make_collector(lambda turn, _: replies[turn], told="tools", max_tokens=400)
+    (episode,) = collector.collect([Job(tasks[0], 0, 5, 1)], purpose="test")
+    assert episode.success
+    assert [turn.role for turn in episode.turns] == [None, "tool", "tool"]
+    assert [turn.call_id for turn in episode.turns] == [None, "call_1", "call_1"]
+
+
 def test_after_an_interrupted_collection_the_collector_can_go_on(make_collector, tasks):
     calls = []
 
@@ -213,7 +272,8 @@ def test_after_an_interrupted_collection_the_collector_can_go_on(make_collector,
     assert all(episode.success for episode in episodes)
 
 
-def test_threads_play_the_same_episodes_as_in_line_workers(make_collector, tasks):
+@pytest.mark.parametrize("workers", ["threads", "forkserver"])
+def test_other_workers_play_the_same_episodes_as_in_line_ones(make_collector, tasks, workers):
     def play(workers):
         collector = make_collector(
             lambda turn, _: ["add 1", "roll", "done"][turn], num_envs=4, workers=workers
@@ -221,4 +281,4 @@ def test_threads_play_the_same_episodes_as_in_line_workers(make_collector, tasks
         jobs = list(group_jobs(tasks, group_size=2, horizon=4, seed=5))
         return [episode.to_json() for episode in collector.collect(jobs, purpose="test")]
 
-    assert play("threads") == play("inline")
+    assert play(workers) == play("inline")

@@ -36,16 +36,15 @@ def test_flags_are_laid_over_the_preset():
     config = parse_settings(
         shlex.split(
             """--run.steps 7 --env.arguments '{"levels": "BossLevel"}'
-            --horizon.stages 5 8 --horizon.steps 3 --grpo.permute-rewards"""
+            --horizon.stages 5 8 --horizon.steps 3 --credit.permute-rewards"""
         )
     )
     preset = load_preset("first-run")
     assert config.run.steps == 7
     assert config.env.arguments == {"levels": "BossLevel"}
     assert config.horizon.stages == (5, 8)
-    assert config.grpo.permute_rewards
     assert config.batch == preset.batch
-    assert config.grpo == dataclasses.replace(preset.grpo, permute_rewards=True)
+    assert config.credit == dataclasses.replace(preset.credit, permute_rewards=True)
 
 
 def test_a_file_of_settings_starts_another_run(tmp_path):
@@ -70,8 +69,40 @@ def test_an_unknown_setting_names_near_ones():
     [
         ({"run": {"steps": "many"}}, "run.steps must be int, got 'many'"),
         ({"run": {"steps": -1}}, "run.steps must be at least 0.* got -1"),
-        ({"run": {"algorithm": "ppo"}}, "run.algorithm must be one of 'grpo', 'sft', got 'ppo'"),
-        ({"batch": {"group_size": 1}}, "set batch.group_size to 2 or more .* got 1"),
+        (
+            {"run": {"algorithm": "a2c"}},
+            "run.algorithm must be one of 'grpo', 'rloo', 'reinforce_pp', 'ppo', 'gigpo', 'sft', "
+            "got 'a2c'",
+        ),
+        ({"batch": {"group_size": 1}}, "grpo compares .* set batch.group_size to 2 .* got 1"),
+        (
+            {"run": {"algorithm": "gigpo"}, "batch": {"group_size": 1}},
+            "gigpo compares .* set batch.group_size to 2 .* got 1",
+        ),
+        (
+            {
+                "run": {"algorithm": "reinforce_pp"},
+                "reinforce_pp": {"baseline": "group"},
+                "batch": {"group_size": 1},
+            },
+            "reinforce_pp compares .* set batch.group_size to 2 .* got 1",
+        ),
+        ({"run": {"algorithm": "ppo"}}, "ppo needs a critic.* set critic.learning_rate above 0"),
+        ({"critic": {"learning_rate": 1e-3}}, "grpo has no use for a critic"),
+        (
+            {"credit": {"on_horizon": "bootstrap"}},
+            "grpo has no critic to bootstrap with; let credit.on_horizon",
+        ),
+        (
+            {"run": {"algorithm": "rloo"}, "credit": {"on_context": "bootstrap"}},
+            "rloo has no critic to bootstrap with",
+        ),
+        ({"credit": {"on_budget": "bootstrap"}}, "grpo has no critic to bootstrap with"),
+        (
+            {"credit": {"on_fault": "keep"}},
+            "credit.on_fault must be one of 'mask', 'drop', got 'keep'",
+        ),
+        ({"loss": {"clip_low": 2.0}}, "loss.clip_low must be between 0 and 1"),
         ({"eval": {"horizon": 6}}, "up to 8 turns but evaluation stops at 6"),
         ({"env": {"arguments": {"split": "test"}}}, "must not hold .'split'."),
         ({"env": {"num_envs": 0}}, "env.num_envs must be at least 1, got 0"),
@@ -91,6 +122,42 @@ def test_an_unknown_setting_names_near_ones():
 def test_settings_that_cannot_work_are_refused_with_what_to_change(data, message):
     with pytest.raises(ConfigError, match=message):
         config_from_dict(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {
+            "run": {"algorithm": "ppo"},
+            "critic": {"learning_rate": 1e-3},
+            "batch": {"group_size": 1},
+        },
+        {"run": {"algorithm": "reinforce_pp"}, "batch": {"group_size": 1}},
+        {"run": {"algorithm": "sft"}, "batch": {"group_size": 1}},
+        {"run": {"algorithm": "ppo", "steps": 0}},
+    ],
+)
+def test_what_an_algorithm_does_not_need_is_not_asked_for(data):
+    assert config_from_dict(data).run.algorithm == data["run"]["algorithm"]
+
+
+def test_a_run_gets_the_algorithm_of_its_settings():
+    config = config_from_dict(
+        {
+            "run": {"algorithm": "ppo"},
+            "critic": {"learning_rate": 1e-3},
+            "ppo": {"trace": 0.5},
+            "loss": {"clip_low": 0.3},
+            "credit": {"on_budget": "drop"},
+        }
+    )
+    found = config.policy_gradient(seed=3)
+    assert found.name == "ppo"
+    assert (found.config, found.loss_config, found.credit_config) == (
+        config.ppo,
+        config.loss,
+        config.credit,
+    )
 
 
 def test_a_file_that_is_no_text_is_one_line(tmp_path):

@@ -14,10 +14,17 @@ import torch
 from safetensors.torch import load, save
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from agentgym_envs.episodes import write_episodes
-from agentgym_train.algorithms.grpo import GRPO, GRPOConfig
+from agentgym_envs.episodes import EndReason, write_episodes
+from agentgym_train.algorithms import algorithm as algorithm_called
+from agentgym_train.algorithms.gigpo import GiGPO
+from agentgym_train.algorithms.grpo import GRPO
+from agentgym_train.algorithms.ppo import PPO, PPOConfig
+from agentgym_train.algorithms.reinforce_pp import ReinforcePP
+from agentgym_train.algorithms.rloo import RLOO
+from agentgym_train.algorithms.settings import CreditConfig, LossConfig
 from agentgym_train.algorithms.sft import SFT, SFTConfig
 from agentgym_train.batching import collate, sample_from_episode, sampled_logprobs
+from agentgym_train.critic import Critic, CriticConfig
 from agentgym_train.errors import CheckpointError, ConfigError, TrainError
 from agentgym_train.learner import Learner, LearnerConfig, frozen_copy
 from agentgym_train.metrics import check_names
@@ -25,8 +32,28 @@ from agentgym_train.metrics import check_names
 ONE_UPDATE = {"updates_per_step": 1, "max_grad_norm": math.inf}
 
 
+def credit(algorithm, groups, step=0):
+    """The samples of an algorithm that asks no model before it gives credit."""
+    return algorithm.assign(algorithm.select(groups, step))
+
+
+def learn(learner, algorithm, groups, step=0):
+    """Everything that a step does with its episodes."""
+    samples = learner.score(algorithm.select(groups, step), algorithm)
+    return learner.update(algorithm.assign(samples, learner.total), algorithm, step)
+
+
+def critic_of(model, **settings):
+    """A critic that does not say 0 everywhere."""
+    critic = Critic(model, CriticConfig(**{"learning_rate": 1e-3} | settings))
+    with torch.no_grad():
+        critic.weight.copy_(torch.linspace(-0.3, 0.4, len(critic.weight)))
+        critic.bias.fill_(0.1)
+    return critic
+
+
 def gradients_of(model, samples, algorithm, **settings):
-    """The gradient of each optimizer step of one update, flat."""
+    """The gradients of each optimizer step of one update, flat; of policy, then of critic."""
     seen = []
 
     def look(optimizer, *_):
@@ -37,7 +64,10 @@ def gradients_of(model, samples, algorithm, **settings):
     if reference is not None:
         with torch.no_grad():
             next(reference.parameters()).mul_(1.1)  # so that the divergence has a gradient
-    learner = Learner(model, LearnerConfig(**ONE_UPDATE | settings), seed=0, reference=reference)
+    critic = critic_of(model) if algorithm.name == "ppo" else None
+    settings = LearnerConfig(**ONE_UPDATE | settings)
+    learner = Learner(model, settings, seed=0, reference=reference, critic=critic)
+    samples = algorithm.assign(learner.score(samples, algorithm))
     with contextlib.ExitStack() as stack:
         stack.callback(register_optimizer_step_pre_hook(look).remove)
         learner.update(samples, algorithm, step=0)
@@ -48,33 +78,53 @@ def relative_difference(found, expected):
     return float(torch.linalg.norm(found - expected) / torch.linalg.norm(expected))
 
 
-EVERYTHING_ON = GRPOConfig(kl_coefficient=0.1, entropy_coefficient=0.05)
+EVERYTHING_ON = LossConfig(kl_coefficient=0.1, entropy_coefficient=0.05)
 
 
-@pytest.mark.parametrize(
-    "algorithm",
-    [GRPO(EVERYTHING_ON), SFT(SFTConfig(successes_only=False))],
-    ids=["grpo", "sft"],
-)
+# Every option of the loss is on in one of them.
+ALL = [
+    GRPO(loss=EVERYTHING_ON),
+    RLOO(loss=LossConfig(ratio="turn", aggregation="group", dual_clip=1.05)),
+    ReinforcePP(
+        loss=LossConfig(
+            ratio="sequence",
+            aggregation="sequence",
+            kl_coefficient=0.2,
+            kl_in="reward",
+            kl_estimator="k1",
+        )
+    ),
+    PPO(
+        PPOConfig(turn_discount=0.9),
+        loss=LossConfig(importance_cap=1.2, aggregation="constant", aggregation_constant=9),
+        credit=CreditConfig(on_horizon="bootstrap"),
+    ),
+    GiGPO(loss=LossConfig(kl_coefficient=0.1, kl_estimator="k1", kl_ratio=True)),
+    SFT(SFTConfig(successes_only=False)),
+]
+
+
+@pytest.mark.parametrize("algorithm", ALL, ids=lambda algorithm: algorithm.name)
 @pytest.mark.parametrize(
     ("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)], ids=["fp32", "fp64"]
 )
 def test_the_gradient_depends_on_neither_split_nor_padding_nor_order(
     random_groups, tiny_model, algorithm, dtype, tolerance
 ):
-    samples = algorithm.assign(random_groups(6, 4), step=0)
-    (alone,) = gradients_of(tiny_model(dtype=dtype), samples, algorithm, micro_batch_tokens=1)
-    for max_tokens in (60, 200, 10**6):  # several a pass, and all at once
-        for order in (samples, samples[::-1]):
-            (gradient,) = gradients_of(
-                tiny_model(dtype=dtype), order, algorithm, micro_batch_tokens=max_tokens
-            )
-            assert relative_difference(gradient, alone) <= tolerance
+    samples = algorithm.select(random_groups(6, 4), 0)
+    alone = gradients_of(tiny_model(dtype=dtype), samples, algorithm, micro_batch_tokens=1)
+    for max_tokens, order in ((60, 1), (200, -1), (10**6, 1)):  # several a pass, and all at once
+        gradients = gradients_of(
+            tiny_model(dtype=dtype), samples[::order], algorithm, micro_batch_tokens=max_tokens
+        )
+        assert len(gradients) == len(alone)
+        for gradient, expected in zip(gradients, alone, strict=True):
+            assert relative_difference(gradient, expected) <= tolerance
 
 
 def test_the_gradient_is_that_of_the_formula_written_as_a_loop(random_groups, tiny_model):
-    algorithm = GRPO(GRPOConfig(entropy_coefficient=0.05))
-    samples = algorithm.assign(random_groups(3, 4), step=0)
+    algorithm = GRPO(loss=LossConfig(entropy_coefficient=0.05))
+    samples = credit(algorithm, random_groups(3, 4))
     (gradient,) = gradients_of(tiny_model(dtype=torch.float64), samples, algorithm)
 
     model = tiny_model(dtype=torch.float64)
@@ -102,7 +152,7 @@ def test_the_gradient_is_that_of_the_formula_written_as_a_loop(random_groups, ti
 
 
 def test_each_minibatch_is_one_update_on_its_own_part(random_groups, tiny_model):
-    samples = GRPO().assign(random_groups(4, 4), step=0)
+    samples = credit(GRPO(), random_groups(4, 4))
     gradients = gradients_of(tiny_model(), samples, GRPO(), updates_per_step=4, learning_rate=0.0)
     assert len(gradients) == 4
     assert all(relative_difference(g, gradients[0]) > 0.1 for g in gradients[1:])
@@ -114,28 +164,34 @@ from pathlib import Path
 import torch
 from torch import distributed
 from agentgym_envs.episodes import read_episodes
-from agentgym_train.algorithms.grpo import GRPO
+from agentgym_train.algorithms import algorithm
+from agentgym_train.algorithms.settings import LossConfig
+from agentgym_train.critic import Critic, CriticConfig
 from agentgym_train.learner import Learner, LearnerConfig
 from agentgym_train.model import load_model
 
-folder, rank = Path(sys.argv[1]), int(sys.argv[2])
+folder, rank, name = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 distributed.init_process_group(
     "gloo", init_method=f"file://{folder / 'meeting'}", rank=rank, world_size=2
 )
 model = load_model(folder / "model", dtype=torch.float64, device="cpu")
-learner = Learner(model, LearnerConfig(updates_per_step=1), seed=0)
+critic = Critic(model, CriticConfig(learning_rate=1e-3)) if name == "ppo" else None
+learner = Learner(model, LearnerConfig(updates_per_step=1), seed=0, critic=critic)
+chosen = algorithm(name, loss=LossConfig(aggregation="sequence" if name == "ppo" else "token"))
 metrics = []
 for step in range(2):
     episodes = list(read_episodes(folder / f"step-{step}-rank-{rank}.jsonl"))
     groups = [episodes[i : i + 4] for i in range(0, len(episodes), 4)]
-    metrics.append(learner.update(GRPO().assign(groups, step), GRPO(), step))
+    samples = chosen.assign(learner.score(chosen.select(groups, step), chosen), learner.total)
+    metrics.append(learner.update(samples, chosen, step))
 weights = torch.cat([p.detach().flatten() for p in model.parameters()])
 (folder / f"result-{rank}.json").write_text(json.dumps([metrics, weights.tolist()]))
 distributed.destroy_process_group()
 """
 
 
-def test_two_processes_learn_what_one_does(random_groups, tiny_model, tmp_path):
+@pytest.mark.parametrize("name", ["grpo", "ppo"])
+def test_two_processes_learn_what_one_does(random_groups, tiny_model, tmp_path, name):
     groups = random_groups(3, 4)
     model = tiny_model(dtype=torch.float64)
     model.save_pretrained(tmp_path / "model")
@@ -147,7 +203,7 @@ def test_two_processes_learn_what_one_does(random_groups, tiny_model, tmp_path):
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", TWO_RANKS, str(tmp_path), str(rank)], env=environment
+            [sys.executable, "-c", TWO_RANKS, str(tmp_path), str(rank), name], env=environment
         )
         for rank in range(2)
     ]
@@ -155,8 +211,11 @@ def test_two_processes_learn_what_one_does(random_groups, tiny_model, tmp_path):
     results = [json.loads((tmp_path / f"result-{rank}.json").read_text()) for rank in range(2)]
     assert results[0] == results[1]
 
-    learner = Learner(model, LearnerConfig(updates_per_step=1), seed=0)
-    metrics = [learner.update(GRPO().assign(groups, step), GRPO(), step) for step in range(2)]
+    critic = Critic(model, CriticConfig(learning_rate=1e-3)) if name == "ppo" else None
+    learner = Learner(model, LearnerConfig(updates_per_step=1), seed=0, critic=critic)
+    loss = LossConfig(aggregation="sequence" if name == "ppo" else "token")
+    chosen = algorithm_called(name, loss=loss)
+    metrics = [learn(learner, chosen, groups, step) for step in range(2)]
     weights = torch.cat([p.detach().flatten() for p in model.parameters()])
     found = torch.tensor(results[0][1], dtype=torch.float64)
     assert relative_difference(found, weights) <= 1e-10
@@ -167,7 +226,7 @@ def test_the_learning_rate_rises_linearly_and_then_stays(random_groups, tiny_mod
     model = tiny_model()
     settings = LearnerConfig(learning_rate=1e-3, lr_warmup_steps=4, updates_per_step=1)
     learner = Learner(model, settings, seed=0)
-    samples = GRPO().assign(random_groups(2, 4), step=0)
+    samples = credit(GRPO(), random_groups(2, 4))
     before = [p.detach().clone() for p in model.parameters()]
     rates = [learner.update(samples, GRPO(), 0)["train/learning_rate"]]
     # Adam's first step moves a weight by the learning rate, whatever its gradient.
@@ -181,7 +240,7 @@ def test_the_learning_rate_rises_linearly_and_then_stays(random_groups, tiny_mod
 
 
 def test_the_gradient_is_clipped_and_its_norm_before_that_is_logged(random_groups, tiny_model):
-    samples = GRPO().assign(random_groups(3, 4), step=0)
+    samples = credit(GRPO(), random_groups(3, 4))
     (whole,) = gradients_of(tiny_model(), samples, GRPO())
     norm = float(torch.linalg.norm(whole))
     (clipped,) = gradients_of(tiny_model(), samples, GRPO(), max_grad_norm=norm / 10)
@@ -204,7 +263,7 @@ def rescored(model, samples):
 
 def test_learner_and_sampler_are_compared_before_the_first_update_only(random_groups, tiny_model):
     model = tiny_model()
-    samples = rescored(model, GRPO().assign(random_groups(4, 4), step=0))
+    samples = rescored(model, credit(GRPO(), random_groups(4, 4)))
     settings = LearnerConfig(learning_rate=1e-2, lr_warmup_steps=0, micro_batch_tokens=100)
     metrics = Learner(model, settings, seed=0).update(samples, GRPO(), 0)
     assert metrics["train/logprob_gap_max"] <= 1e-5
@@ -216,7 +275,7 @@ def test_a_sampler_that_disagrees_shows(random_groups, tiny_model):
     model = tiny_model()
     samples = [
         dataclasses.replace(sample, old_logprobs=sample.old_logprobs - 0.5)
-        for sample in rescored(model, GRPO().assign(random_groups(2, 4), step=0))
+        for sample in rescored(model, credit(GRPO(), random_groups(2, 4)))
     ]
     metrics = Learner(model, LearnerConfig(), seed=0).update(samples, GRPO(), 0)
     assert metrics["train/logprob_gap_mean"] == pytest.approx(0.5, abs=1e-5)
@@ -225,12 +284,13 @@ def test_a_sampler_that_disagrees_shows(random_groups, tiny_model):
 
 def test_metrics_are_means_over_all_sampled_tokens_and_are_defined(random_groups, tiny_model):
     model = tiny_model()
-    samples = rescored(model, GRPO(EVERYTHING_ON).assign(random_groups(3, 4), step=0))
+    samples = rescored(model, credit(GRPO(), random_groups(3, 4)))
     with torch.no_grad():
         _, entropy = sampled_logprobs(model, collate(samples))
     settings = LearnerConfig(learning_rate=0.0, micro_batch_tokens=64)
     learner = Learner(model, settings, seed=0, reference=frozen_copy(model))
-    metrics = learner.update(samples, GRPO(EVERYTHING_ON), 0)
+    algorithm = GRPO(loss=EVERYTHING_ON)
+    metrics = learner.update(learner.score(samples, algorithm), algorithm, 0)
     check_names(metrics)
     assert metrics["train/samples"] == 12
     assert metrics["train/tokens"] == sum(sample.num_tokens for sample in samples)
@@ -250,12 +310,13 @@ def test_metrics_are_means_over_all_sampled_tokens_and_are_defined(random_groups
 
 def test_the_divergence_is_from_the_frozen_weights(random_groups, tiny_model):
     model = tiny_model()
-    algorithm = GRPO(EVERYTHING_ON)
+    algorithm = GRPO(loss=EVERYTHING_ON)
     reference = frozen_copy(model)
     start = [p.clone() for p in reference.parameters()]
     settings = LearnerConfig(learning_rate=1e-2, lr_warmup_steps=0, updates_per_step=1)
     learner = Learner(model, settings, seed=0, reference=reference)
-    samples = rescored(model, algorithm.assign(random_groups(3, 4), step=0))
+    samples = rescored(model, credit(algorithm, random_groups(3, 4)))
+    samples = learner.score(samples, algorithm)
     divergences = [learner.update(samples, algorithm, step)["train/kl_ref"] for step in range(2)]
     assert divergences[0] == pytest.approx(0, abs=1e-6)
     assert divergences[1] > 1e-3
@@ -263,15 +324,15 @@ def test_the_divergence_is_from_the_frozen_weights(random_groups, tiny_model):
 
 
 def test_a_divergence_without_reference_is_refused(random_groups, tiny_model):
-    algorithm = GRPO(EVERYTHING_ON)
-    samples = algorithm.assign(random_groups(1, 4), step=0)
+    algorithm = GRPO(loss=EVERYTHING_ON)
+    samples = algorithm.select(random_groups(1, 4), 0)
     with pytest.raises(ConfigError, match="the learner has no reference"):
-        Learner(tiny_model(), LearnerConfig(), seed=0).update(samples, algorithm, 0)
+        Learner(tiny_model(), LearnerConfig(), seed=0).score(samples, algorithm)
 
 
 def test_the_temperature_divides_the_logits(random_groups, tiny_model):
     model = tiny_model()
-    samples = GRPO().assign(random_groups(2, 4), step=0)
+    samples = credit(GRPO(), random_groups(2, 4))
     with torch.no_grad():
         _, entropy = sampled_logprobs(model, collate(samples), 0.5)
     learner = Learner(model, LearnerConfig(learning_rate=0.0), seed=0)
@@ -292,9 +353,7 @@ def test_nothing_to_learn_from_changes_nothing(tiny_model):
 def test_a_gradient_that_is_not_finite_leaves_the_weights_alone(random_groups, tiny_model):
     model = tiny_model()
     before = [p.detach().clone() for p in model.parameters()]
-    samples = [
-        sample.with_advantages(math.nan) for sample in GRPO().assign(random_groups(2, 4), step=0)
-    ]
+    samples = [sample.with_advantages(math.nan) for sample in credit(GRPO(), random_groups(2, 4))]
     with pytest.raises(TrainError, match=r"the gradient of step 7 is not finite \(norm nan\)"):
         Learner(model, LearnerConfig(), seed=0).update(samples, GRPO(), 7)
     assert all(torch.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
@@ -308,8 +367,8 @@ def test_weights_narrower_than_fp32_are_refused(tiny_model):
 def test_weight_decay_shrinks_matrices_only(random_groups, tiny_model):
     model = tiny_model()
     before = {name: p.detach().clone() for name, p in model.named_parameters()}
-    algorithm = GRPO(GRPOConfig(entropy_coefficient=0.0))
-    samples = [s.with_advantages(0.0) for s in algorithm.assign(random_groups(1, 4), step=0)]
+    algorithm = GRPO(loss=LossConfig(entropy_coefficient=0.0))
+    samples = [s.with_advantages(0.0) for s in credit(algorithm, random_groups(1, 4))]
     settings = LearnerConfig(
         learning_rate=0.1, lr_warmup_steps=0, weight_decay=0.5, updates_per_step=1
     )
@@ -332,7 +391,7 @@ def test_grpo_makes_rewarded_tokens_likelier(make_episode, tiny_model):
 
     before = margin()
     for step in range(5):
-        samples = rescored(model, GRPO().assign([[good, bad]], step))
+        samples = rescored(model, credit(GRPO(), [[good, bad]], step))
         learner.update(samples, GRPO(), step)
     assert margin() > before + 1.0
     assert learner.weights_version == 5
@@ -343,22 +402,24 @@ def test_sft_learns_the_teachers_tokens_by_heart(random_groups, tiny_model):
     episodes = [group[0] for group in random_groups(4, 2)]
     algorithm = SFT(SFTConfig(successes_only=False))
     learner = Learner(model, LearnerConfig(learning_rate=1e-2, updates_per_step=1), seed=0)
-    samples = algorithm.assign([episodes], 0)
+    samples = credit(algorithm, [episodes])
     losses = [learner.update(samples, algorithm, step)["train/loss"] for step in range(60)]
     assert losses[0] > 3.0  # the uniform guess has log 29 = 3.37
     assert losses[-1] < 0.1
 
 
-def test_a_restored_learner_goes_on_bit_for_bit(random_groups, tiny_model):
-    algorithm = GRPO(EVERYTHING_ON)
+@pytest.mark.parametrize("algorithm", ALL, ids=lambda algorithm: algorithm.name)
+def test_a_restored_learner_goes_on_bit_for_bit(random_groups, tiny_model, algorithm):
     groups = random_groups(4, 4)
 
     def make(model, reference):
-        return Learner(model, LearnerConfig(lr_warmup_steps=20), seed=3, reference=reference)
+        critic = critic_of(model) if algorithm.name == "ppo" else None
+        settings = LearnerConfig(lr_warmup_steps=20)
+        return Learner(model, settings, seed=3, reference=reference, critic=critic)
 
     def train(learner, steps):
         for step in steps:
-            learner.update(algorithm.assign(groups, step), algorithm, step)
+            learn(learner, algorithm, groups, step)
 
     whole = make(tiny_model(), frozen_copy(tiny_model()))
     train(whole, range(6))
@@ -388,7 +449,7 @@ def test_a_learner_is_restored_before_its_first_update(tiny_model):
 
 def test_the_state_of_another_model_is_refused(random_groups, tiny_model):
     learner = Learner(tiny_model(), LearnerConfig(), seed=0)
-    learner.update(GRPO().assign(random_groups(2, 4), 0), GRPO(), 0)
+    learner.update(credit(GRPO(), random_groups(2, 4)), GRPO(), 0)
     tensors, counters = learner.state_dict()
     name = "optimizer.model.norm.weight.exp_avg"
     with pytest.raises(CheckpointError, match=f"the learner's state has no '{name}'"):
@@ -409,3 +470,122 @@ def test_the_state_of_another_model_is_refused(random_groups, tiny_model):
 def test_learner_settings_that_cannot_work_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         LearnerConfig(**settings)
+
+
+# ---------------------------------------------------------------------------------- the critic
+
+
+def test_a_new_critic_says_zero_and_shares_no_weight_with_the_policy(random_groups, tiny_model):
+    model = tiny_model()
+    critic = Critic(model, CriticConfig(learning_rate=1e-3))
+    samples = PPO().select(random_groups(2, 4), 0)
+    learner = Learner(model, LearnerConfig(), seed=0, critic=critic)
+    assert all(not sample.old_values.any() for sample in learner.score(samples, PPO()))
+    policy = {parameter.data_ptr() for parameter in model.parameters()}
+    assert policy.isdisjoint(parameter.data_ptr() for parameter in critic.parameters())
+    pairs = zip(critic.trunk.parameters(), model.model.parameters(), strict=True)
+    assert all(torch.equal(one, other) for one, other in pairs)
+
+
+def test_values_are_those_before_each_sampled_token_and_after_the_final_observation(
+    random_groups, tiny_model
+):
+    model = tiny_model()
+    critic = critic_of(model)
+    groups = random_groups(3, 4)
+    for group in groups:
+        group[0].end_reason = EndReason.SUCCESS
+    algorithm = PPO(credit=CreditConfig(on_horizon="bootstrap"))
+    samples = algorithm.select(groups, 0)
+    learner = Learner(model, LearnerConfig(micro_batch_tokens=100), seed=0, critic=critic)
+    for sample, scored in zip(samples, learner.score(samples, algorithm), strict=True):
+        assert scored.token_ids is sample.token_ids
+        with torch.no_grad():
+            hidden = critic.trunk(torch.from_numpy(sample.token_ids)[None]).last_hidden_state[0]
+            values = (hidden @ critic.weight + critic.bias).double().numpy()
+        before = np.flatnonzero(sample.sampled_mask) - 1
+        np.testing.assert_allclose(scored.old_values, values[before], atol=1e-5)
+        expected = values[-1] if sample.bootstraps else 0.0
+        assert scored.final_value == pytest.approx(expected, abs=1e-5)
+    assert {sample.bootstraps for sample in samples} == {True, False}
+
+
+def test_the_critic_learns_the_returns_and_the_policy_is_left_alone(random_groups, tiny_model):
+    model = tiny_model()
+    groups = random_groups(3, 4)
+    ppo = PPO(PPOConfig(trace=1.0), loss=LossConfig(entropy_coefficient=0.0))
+    settings = LearnerConfig(learning_rate=0.0, updates_per_step=1, lr_warmup_steps=0)
+    critic = Critic(model, CriticConfig(learning_rate=3e-3, clip=0.0))
+    learner = Learner(model, settings, seed=0, critic=critic)
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    metrics = [learn(learner, ppo, groups, step) for step in range(40)]
+    check_names(metrics[0])
+    # Targets are the returns: 0 in half of the episodes and 1 in the others.
+    returns = np.concatenate(
+        [np.full(s.num_sampled, s.rewards.sum()) for s in ppo.select(groups, 0)]
+    )
+    assert metrics[0]["train/value_loss"] == pytest.approx((returns**2).mean() / 2)
+    assert metrics[0]["train/explained_variance"] == pytest.approx(0.0)
+    assert metrics[-1]["train/value_loss"] < 0.1 * metrics[0]["train/value_loss"]
+    assert metrics[-1]["train/explained_variance"] > 0.8
+    assert metrics[0]["train/critic_grad_norm"] > 0
+    assert all(torch.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
+
+
+def test_the_explained_variance_of_values_worked_by_hand(make_episode, tiny_model):
+    model = tiny_model()
+    (sample,) = PPO().select([[make_episode([([5], [1, 2, 3], 1.0)])]], 0)
+    sample = dataclasses.replace(
+        sample,
+        advantages=np.zeros(3),
+        old_values=np.array([0.0, 1.0, 3.0]),
+        value_targets=np.array([0.0, 2.0, 4.0]),
+    )
+    learner = Learner(model, LearnerConfig(), seed=0, critic=critic_of(model))
+    # targets vary by 4; what is left of them, 0, 1, 1, by 1/3
+    found = learner.update([sample], PPO(), 0)["train/explained_variance"]
+    assert found == pytest.approx(1 - (1 / 3) / 4)
+
+
+def test_the_learners_own_log_probabilities_are_those_before_the_update(random_groups, tiny_model):
+    model = tiny_model()
+    algorithm = GRPO(loss=LossConfig(importance_cap=1.5))
+    samples = algorithm.select(random_groups(2, 4), 0)
+    learner = Learner(model, LearnerConfig(micro_batch_tokens=50), seed=0)
+    scored = learner.score(samples, algorithm)
+    for one, other in zip(scored, rescored(model, samples), strict=True):
+        np.testing.assert_allclose(one.proximal_logprobs, other.old_logprobs, atol=1e-5)
+        assert one.old_logprobs is not None
+    metrics = learner.update(algorithm.assign(scored), algorithm, 0)
+    check_names(metrics)
+    ratios = np.concatenate([np.exp(s.proximal_logprobs - s.old_logprobs) for s in scored])
+    assert metrics["train/importance_mean"] == pytest.approx(ratios.mean(), rel=1e-4)
+    ess = ratios.mean() ** 2 / (ratios**2).mean()
+    assert metrics["train/importance_ess"] == pytest.approx(ess, rel=1e-4)
+    assert metrics["train/importance_max"] == pytest.approx(ratios.max(), rel=1e-4)
+    assert metrics["train/importance_cut"] == pytest.approx((ratios > 1.5).mean())
+    # The gap is still that between learner and sampler.
+    assert metrics["train/logprob_gap_max"] > 0.01
+
+
+def test_a_critic_whose_gradient_is_not_finite_stops_both(random_groups, tiny_model):
+    model = tiny_model()
+    critic = critic_of(model)
+    learner = Learner(model, LearnerConfig(), seed=0, critic=critic)
+    samples = PPO().assign(learner.score(PPO().select(random_groups(2, 4), 0), PPO()))
+    broken = [
+        dataclasses.replace(sample, value_targets=sample.value_targets * math.nan)
+        for sample in samples
+    ]
+    before = [p.detach().clone() for p in (*model.parameters(), *critic.parameters())]
+    with pytest.raises(TrainError, match="the gradient of step 0 is not finite"):
+        learner.update(broken, PPO(), 0)
+    after = (*model.parameters(), *critic.parameters())
+    assert all(torch.equal(p, b) for p, b in zip(after, before, strict=True))
+    assert all(p.grad is None or not p.grad.any() for p in after)
+
+
+@pytest.mark.parametrize("settings", [{"learning_rate": -1.0}, {"clip": -0.1}])
+def test_critic_settings_that_cannot_work_are_refused(settings):
+    with pytest.raises(ConfigError, match=r"critic.clip must not be negative, got"):
+        CriticConfig(**settings)

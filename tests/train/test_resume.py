@@ -22,7 +22,7 @@ SETTINGS = shlex.split("""
     --run.steps 6 --run.threads 1 --run.checkpoint-every 2 --run.save-episodes-every 1
     --env.num-envs 16 --model.hidden-size 64 --model.num-layers 1 --model.num-heads 2
     --model.vocab-size 400 --warmup.steps 20 --warmup.demonstrations.episodes 200
-    --warmup.learning-rate 1e-2 --grpo.no-drop-zero-variance
+    --warmup.learning-rate 1e-2 --credit.no-drop-zero-variance
     --batch.tasks-per-step 4 --batch.group-size 4 --eval.tasks 6 --eval.every 3
     --horizon.stages 2 4 --horizon.steps 3 --eval.horizon 4
 """)

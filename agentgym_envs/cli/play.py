@@ -1,0 +1,152 @@
+"""``play``: a person is the policy.
+
+A bare command is taken in every action format and put into it. A line that begins with a colon is
+for the game itself; it costs no turn.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from agentgym_envs.cli.environments import Figures, made, reset_options
+from agentgym_envs.cli.terminal import complete_with
+from agentgym_envs.core import TextEnv
+from agentgym_envs.episodes import EndReason
+from agentgym_envs.errors import CommandError, NoPlan, Unsupported
+
+HELP = """\
+:help      show this
+:rules     show the instructions again
+:commands  list what can be done now
+:hint      ask the oracle
+:undo      take the last turn back
+:quit      stop
+Tab completes a line; the arrow keys go through earlier lines."""
+
+
+def play(options: argparse.Namespace) -> tuple[int, Figures]:
+    """Run the command."""
+    with made(options.id, **dict(options.arg)) as env:
+        beginning = env.reset(
+            seed=options.seed, options=reset_options(options.task, options.horizon)
+        )
+        game = Game(env, *beginning)
+        complete_with(game.candidates)
+        figures = {"id": options.id, "task_id": env.task.id, **game.run(input)}
+    print(", ".join(f"{name} {value}" for name, value in figures.items()))
+    return 0, figures
+
+
+@dataclasses.dataclass(frozen=True)
+class Moment:
+    """Where a game stands: what the last turn gave, and the way to come back to it."""
+
+    observation: str
+    info: Mapping[str, Any]
+    return_: float = 0.0
+    is_over: bool = False
+    state: bytes = b""
+
+
+class Game:
+    """One episode, played line by line.
+
+    Args:
+        env: an environment that has just been reset.
+        observation: its first observation.
+        info: its first info.
+    """
+
+    def __init__(self, env: TextEnv, observation: str, info: Mapping[str, Any]) -> None:
+        self._env = env
+        self._now = Moment(observation, info)
+        self._earlier: list[Moment] = []
+        self._asides: dict[str, Callable[[], str]] = {
+            ":help": lambda: HELP,
+            ":rules": lambda: env.instructions,
+            ":commands": lambda: "\n".join(self._commands()),
+            ":hint": self._hint,
+            ":undo": self._undo,
+        }
+
+    def run(self, read: Callable[[str], str]) -> Figures:
+        """Play until the episode ends or the person stops; what came of it.
+
+        Args:
+            read: shows a prompt and gives the next line, such as `input`.
+        """
+        print(f"{self._env.instructions}\n\n:help lists what else you can write.\n")
+        print(self._now.observation)
+        while not self._now.is_over:
+            try:
+                line = read(f"[{self._now.info['turn']}/{self._env.horizon}] > ")
+            except (EOFError, KeyboardInterrupt):
+                print()
+                break
+            word = line.strip()
+            if word == ":quit":
+                break
+            if word.startswith(":"):
+                print(self._asides.get(word, lambda: HELP)())
+            else:
+                self._turn(line)
+        return self._figures()
+
+    def candidates(self) -> list[str]:
+        """The lines that could be meant now."""
+        return [*self._commands(), *self._asides, ":quit"]
+
+    def _turn(self, line: str) -> None:
+        env, now = self._env, self._now
+        if "clone" in env.capabilities:
+            now = dataclasses.replace(now, state=env.save_state())
+        self._earlier.append(now)
+        observation, reward, terminated, truncated, info = env.step(self._reply(line))
+        self._now = Moment(
+            observation, info, now.return_ + float(reward), is_over=terminated or truncated
+        )
+        print(observation)
+
+    def _reply(self, line: str) -> str:
+        if self._env.action_format == "command":
+            return line
+        try:
+            return self._env.render_command(line)
+        except CommandError:
+            return line
+
+    def _commands(self) -> list[str]:
+        if "admissible" in self._env.capabilities:
+            return self._env.admissible()
+        return [entry.forms[0].partition("{")[0] for entry in self._env.grammar.verbs]
+
+    def _hint(self) -> str:
+        try:
+            oracle = self._env.oracle()
+            oracle.start(self._env.instructions)
+            return oracle.reply(self._now.observation, self._now.info)
+        except (NoPlan, Unsupported) as error:
+            return f"There is no hint: {error}."
+
+    def _undo(self) -> str:
+        if not self._earlier:
+            return "There is no turn to take back."
+        if not self._earlier[-1].state:
+            return "This world cannot go back."
+        self._now = self._earlier.pop()
+        self._env.load_state(self._now.state)
+        return self._now.observation
+
+    def _figures(self) -> Figures:
+        info = self._now.info
+        ending = EndReason.HORIZON if self._now.is_over else EndReason.STOPPED
+        return {
+            "turns": info["turn"],
+            "return": self._now.return_,
+            "score": info["score"],
+            "success": info["success"],
+            "end_reason": info["end_reason"] or str(ending),
+        }

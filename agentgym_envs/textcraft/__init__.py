@@ -1,0 +1,1 @@
+"""TextCraft: items to fetch and to craft until the goal is made; see `TextCraftEnv`."""

@@ -45,7 +45,7 @@ MAX_OBSERVATION = 1_000_000
 MAX_REPLY = 1_000_000
 MAX_REMEMBERED_REPLY = 200
 """Longest reply, in characters, whose command is remembered."""
-MAX_REMEMBERED = 4_096
+MAX_REMEMBERED = 1_024
 """How many commands an environment remembers."""
 
 INFO_TYPES: Mapping[str, type] = {
@@ -82,7 +82,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         render_mode: None or one of ``metadata["render_modes"]``.
 
     Raises:
-        UnknownName: a name that does not exist.
+        UnknownName: a name that does not exist, of an argument too.
         Unsupported: an extra that this family does not have.
         ValueError, TypeError: a value of another kind.
     """
@@ -129,7 +129,11 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         reward: str = "default",
         compat: str | None = None,
         render_mode: str | None = None,
+        **unknown: Any,
     ) -> None:
+        if unknown:
+            kind = f"argument of {type(self).__name__}"
+            raise UnknownName(kind, next(iter(unknown)), self._parameters())
         self.observation_space = UnicodeText(MAX_OBSERVATION)
         self.action_space = UnicodeText(MAX_REPLY)
         self.split = check_split(split)
@@ -227,8 +231,8 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         raise Unsupported(f"{self.family} has no oracle on this backend")
 
     def _render_ansi(self) -> str:
-        """The world for people, as text."""
-        raise Unsupported(f"{self.family} has no ansi rendering")
+        """The world for people, as text; by default what every family knows of an episode."""
+        return f"{self.task.goal}\nturn {self._turn} of {self._horizon}, score {self._score:g}"
 
     def _render_rgb_array(self) -> np.ndarray:
         """The world for people, as a picture: uint8 (height, width, 3)."""
@@ -596,11 +600,9 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
 
     def _origin(self) -> dict[str, str]:
         """What a saved state must have in common with this environment."""
-        signatures = [inspect.signature(cls.__init__) for cls in (TextEnv, type(self))]
         values = {
             name: parameter.default
-            for signature in signatures
-            for name, parameter in signature.parameters.items()
+            for name, parameter in self._parameters().items()
             if parameter.default is not inspect.Parameter.empty
         }
         values |= self._arguments
@@ -611,3 +613,15 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             "version": self.version,
             "arguments": digest_of(values),
         }
+
+    @classmethod
+    def _parameters(cls) -> dict[str, inspect.Parameter]:
+        """The constructor's keyword arguments by name, the family's own first."""
+        found: dict[str, inspect.Parameter] = {}
+        for base in cls.mro()[: cls.mro().index(TextEnv) + 1]:
+            own_init = vars(base).get("__init__")
+            parameters = inspect.signature(own_init).parameters if own_init else {}
+            for name, parameter in parameters.items():
+                if name != "self" and parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+                    found.setdefault(name, parameter)
+        return found

@@ -45,8 +45,8 @@ class UnknownName(AgentGymError, ValueError):
         near = difflib.get_close_matches(str(name).casefold(), by_fold, n=5, cutoff=0.5)
         if near:
             hint = "did you mean " + " or ".join(repr(by_fold[key]) for key in near) + "?"
-        elif len(names) > 12:
-            hint = f"valid are {', '.join(names[:12])}, … ({len(names)} in all)"
+        elif len(names) > 20:
+            hint = f"there are {len(names)}, such as {', '.join(names[:3])}"
         else:
             hint = f"valid are {', '.join(names) or 'none'}"
         super().__init__(f"unknown {kind} {name!r}; {hint}")
@@ -85,6 +85,8 @@ class EnvFault(AgentGymError, RuntimeError):
         message: what broke and what was being done.
         retryable: whether the same task may work on a fresh environment.
     """
+
+    retryable: bool = True  # also in subclasses that forget to call the constructor
 
     def __init__(self, message: str, *, retryable: bool = True) -> None:
         super().__init__(message)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import gymnasium
 import torch
 
 from agentgym_envs.episodes import Episode
@@ -31,7 +30,6 @@ from agentgym_train.checkpoint import (
 )
 from agentgym_train.config import ModelConfig, TrainConfig, write_config
 from agentgym_train.critic import Critic
-from agentgym_train.curriculum.order import TaskOrder
 from agentgym_train.engines.torch import TorchEngine
 from agentgym_train.errors import ConfigError, ModelError
 from agentgym_train.learner import Learner, frozen_copy
@@ -43,6 +41,10 @@ from agentgym_train.world import World, build_world, fingerprint
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+_PROMPTS_CHECKED = 50
+"""How many tasks of a held-out split are begun to see whether their prompts fit."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -120,14 +122,13 @@ def _check_vocabulary(
 
 def build_collector(config: TrainConfig, world: World, policy: Policy) -> Collector:
     """Environments and engine around the policy's own module."""
-    envs = gymnasium.make_vec(
+    envs = TextVectorEnv(
         config.env.id,
-        num_envs=config.env.num_envs,
+        config.env.num_envs,
         workers=config.env.workers,
         info_keys=("state_key",) if config.run.algorithm == "gigpo" else (),
         **config.env.arguments,
     )
-    assert isinstance(envs, TextVectorEnv)
     engine = TorchEngine(
         policy.model,
         stop_ids=policy.template.stop_ids,
@@ -171,11 +172,7 @@ class Parts:
         self.collector = build_collector(config, world, policy)
         self.engine = self.collector.engine
         self.horizon = config.horizon.build()
-        self.order = TaskOrder(
-            world.train,
-            per_step=config.batch.tasks_per_step,
-            seed=stable_seed(config.run.seed, "tasks") % 2**32,
-        )
+        self.order = world.order
         self.phase = ""
         self._fingerprint = fingerprint(config, world)
         self._demonstrations: dict[DemonstrationConfig, list[Episode]] = {}
@@ -272,6 +269,7 @@ def start_run(config: TrainConfig) -> tuple[Parts, Progress]:
     Raises:
         ConfigError: settings that do not work, or a folder that is taken.
         ContextError: the model's context is too short for a first prompt.
+        UnknownName: a name in the settings does not exist.
     """
     started = time.perf_counter()
     folder = choose_run_folder(config.run.dir, config.preset)
@@ -286,8 +284,9 @@ def start_run(config: TrainConfig) -> tuple[Parts, Progress]:
     )
     parts = Parts(config, folder, world, policy)
     parts.enter_phase("warmup" if config.warmup.steps else config.run.algorithm)
-    observation, _ = world.probe.reset(seed=0, options={"task": world.test[0]})
-    parts.collector.first_prompt(world.test[0], observation)  # refuses a context that is too short
+    _check_first_prompts(parts)
+    if config.warmup.steps:
+        parts.demonstrations(config.warmup.demonstrations)  # refuses a context too short for them
     parts.folder = create_run_folder(config.run.dir, config.preset)
     try:
         write_config(config, parts.folder.config)
@@ -295,6 +294,16 @@ def start_run(config: TrainConfig) -> tuple[Parts, Progress]:
         shutil.rmtree(parts.folder.path)
         raise
     return parts, Progress(seconds=time.perf_counter() - started)
+
+
+def _check_first_prompts(parts: Parts) -> None:
+    """Refuse a context that is too short for tasks which the run will come to."""
+    world = parts.world
+    tasks = [*world.test[:_PROMPTS_CHECKED], *world.dev[:_PROMPTS_CHECKED], *world.order.step(0)]
+    first = [(world.probe.reset(seed=0, options={"task": task})[0], task) for task in tasks]
+    first.sort(key=lambda pair: -len(pair[0]))  # the longest is the one to be told of
+    for observation, task in first:
+        parts.collector.first_prompt(task, observation)
 
 
 def resume_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]:

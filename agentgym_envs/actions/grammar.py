@@ -27,9 +27,10 @@ MAX_DIGITS = 18
 
 _PATTERNS = {"str": r"\S(?:.*\S)?", "int": rf"[+-]?[0-9]{{1,{MAX_DIGITS}}}"}
 _VALUES = {kind: re.compile(pattern) for kind, pattern in _PATTERNS.items()}
+_NOUNS = {"str": "a text", "int": "a whole number"}
 _WANTED = {
-    "str": "a text without control characters",
-    "int": f"a whole number of up to {MAX_DIGITS} digits",
+    "str": f"{_NOUNS['str']} without control characters",
+    "int": f"{_NOUNS['int']} of up to {MAX_DIGITS} digits",
 }
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -148,9 +149,8 @@ def _value(verb_name: str, parameter: Parameter, given: Any) -> str | int:
     """`given` as a value of the parameter's kind."""
     text = _as_text(given)
     if not _VALUES[parameter.kind].fullmatch(text) or _CONTROL.search(text):
-        raise CommandError(
-            f"{verb_name} needs {parameter.name}: {_WANTED[parameter.kind]}, got {_shown(given)}."
-        )
+        wanted = _WANTED[parameter.kind] if given is not None else _NOUNS[parameter.kind]
+        raise CommandError(f"{verb_name} needs {parameter.name}, {wanted}; got {_shown(given)}.")
     return int(text) if parameter.kind == "int" else text
 
 

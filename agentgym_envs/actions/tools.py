@@ -20,7 +20,7 @@ from agentgym_envs.actions.calls import command_of_call, describe_functions
 from agentgym_envs.actions.grammar import Grammar, shorten
 from agentgym_envs.actions.json_call import read_call
 from agentgym_envs.actions.json_text import read_json
-from agentgym_envs.actions.verbs import Command, Parameter
+from agentgym_envs.actions.verbs import Command, Parameter, Verb
 from agentgym_envs.errors import FormatError
 from agentgym_envs.spaces import to_utf8
 
@@ -76,7 +76,7 @@ def tool_schemas(grammar: Grammar) -> list[dict[str, Any]]:
             "type": "function",
             "function": {
                 "name": entry.name,
-                "description": entry.description,
+                "description": _description(entry, grammar),
                 "parameters": {
                     "type": "object",
                     "properties": {it.name: _schema(it) for it in entry.parameters},
@@ -128,6 +128,14 @@ def _typed(value: Any, *kinds: type) -> Any:
     if not isinstance(value, kinds):
         raise TypeError(f"{value!r:.80} is none of {[kind.__name__ for kind in kinds]}")
     return value
+
+
+def _description(entry: Verb, grammar: Grammar) -> str:
+    """What the verb does, with its examples as arguments: kinds alone do not say how to write."""
+    if not entry.parameters:
+        return entry.description
+    calls = dict.fromkeys(_dump(grammar.parse(example).arguments) for example in entry.examples)
+    return f"{entry.description} Examples: {' '.join(calls)}"
 
 
 def _schema(parameter: Parameter) -> dict[str, Any]:

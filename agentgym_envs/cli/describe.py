@@ -127,7 +127,10 @@ def _show_list(title: str, lines: Mapping[str, str]) -> None:
 
 def _arguments(arguments: Mapping[str, Figures]) -> dict[str, str]:
     return {
-        f"{name} = {argument['default']!r}": argument["help"]
+        # A docstring names the default too: it is also read without the signature.
+        f"{name} = {argument['default']!r}": argument["help"].removesuffix(
+            f" Default {argument['default']!r}."
+        )
         for name, argument in arguments.items()
     }
 
@@ -136,4 +139,4 @@ def _sizes(split: Figures) -> str:
     items = list(split["categories"].items())
     shown = ", ".join(f"{name} {count:,}" for name, count in items[:_MOST_CATEGORIES])
     more = f", … ({len(items)} categories)" if len(items) > _MOST_CATEGORIES else ""
-    return f"{split['count']:,} tasks: {shown}{more}"
+    return f"{split['count']:,} {'task' if split['count'] == 1 else 'tasks'}: {shown}{more}"

@@ -1,7 +1,8 @@
 """Arguments of an environment with their help, read from signatures and docstrings.
 
 `TextEnv` documents the shared arguments under ``Args:``; a family lists its own under
-``## Arguments``, one item each: ``- ``name``: what it means``.
+``## Arguments``, one item each: ``- ``name``: what it means``, or ``- ``name=value``: …`` for what
+one value of a shared argument means there.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def _plain(text: str) -> str:
 def _helps(env_class: type) -> list[tuple[str, str]]:
     text = inspect.cleandoc(vars(env_class).get("__doc__") or "")
     return [
-        (match[1], _plain(match[3]))
+        (match[1], _plain(f"{match[2][1:]} for {match[3]}" if match[2] else match[3]))
         for section in _SECTION.finditer(text)
         for match in _ITEM.finditer(section[1])
     ]

@@ -9,8 +9,7 @@ from typing import Any, cast
 import gymnasium
 
 from agentgym_envs.core import TextEnv
-from agentgym_envs.errors import UnknownName
-from agentgym_envs.registration import registered_ids
+from agentgym_envs.registration import require_id
 from agentgym_envs.wrappers import TextWrapper
 
 Figures = dict[str, Any]
@@ -21,11 +20,11 @@ def made(env_id: str, **arguments: Any) -> Iterator[TextEnv]:
     """An environment, closed at the end.
 
     Raises:
-        UnknownName: there is no such id.
-        TypeError: it is no text environment, or does not take these arguments.
+        UnknownName: there is no such id or argument.
+        ImportError: there is no such module.
+        TypeError: it is no text environment.
     """
-    if ":" not in env_id and env_id not in gymnasium.registry:
-        raise UnknownName("environment", env_id, registered_ids())
+    require_id(env_id)
     env = gymnasium.make(env_id, **arguments)
     try:
         if not isinstance(env, (TextEnv, TextWrapper)):

@@ -1,7 +1,7 @@
 """``play``: a person is the policy.
 
 A bare command is taken in every action format and put into it. A line that begins with a colon is
-for the game itself; it costs no turn.
+for the game itself; it costs no turn, and neither does an empty one.
 """
 
 from __future__ import annotations
@@ -89,8 +89,11 @@ class Game:
             word = line.strip()
             if word == ":quit":
                 break
-            if word.startswith(":"):
-                print(self._asides.get(word, lambda: HELP)())
+            if not word:
+                print("Write a command, or :help.")
+            elif word.startswith(":"):
+                aside = self._asides.get(word)
+                print(aside() if aside else f"There is no {word}.\n{HELP}")
             else:
                 self._turn(line)
         return self._figures()

@@ -80,7 +80,7 @@ class TextCraftEnv(TextEnv):
       package's recipes (version 1.16.5).
     - ``minecraft_version``: another version's recipes; needs the extra ``textcraft_versions``.
     - ``num_distractors``: how many recipes that the goal does not need are told. Default 10.
-    - ``partial_credit``: see Rewards. Default False.
+    - ``partial_credit``: whether the crafts on the way to the goal raise the score. Default False.
     - ``compat="agentgym"``: AgentGym's texts, rules and task indices.
 
     ## Version History

@@ -124,8 +124,11 @@ def distinct_indices(indices: Iterable[int], num_envs: int) -> list[int]:
     """`indices` as a list.
 
     Raises:
+        TypeError: no sequence.
         ValueError: an index is no whole number from 0 to ``num_envs - 1``, or comes twice.
     """
+    if not isinstance(indices, Iterable):
+        raise TypeError(f"indices must be a sequence of whole numbers, got {indices!r}")
     chosen = [_whole_number("an environment index", index, least=0) for index in indices]
     for index in chosen:
         if index >= num_envs:

@@ -17,6 +17,8 @@ import dataclasses
 import importlib
 import logging
 import math
+import os
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol, Self
 
@@ -47,6 +49,11 @@ class Request:
     method: str
     args: tuple[Any, ...] = ()
     kwargs: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def begins_anew(self) -> bool:
+        """Whether it drops what the environment has played before."""
+        return self.method in ("reset", "load_state")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -94,7 +101,7 @@ class WorkerLimits:
             request: what is asked for.
             builds_env: whether the environment has to be built for it.
         """
-        is_long = builds_env or request.method in ("reset", "load_state")
+        is_long = builds_env or request.begins_anew
         limit = self.reset_timeout_s if is_long else self.step_timeout_s
         return math.inf if limit is None else limit
 
@@ -155,6 +162,10 @@ class WorkerPool(Protocol):
         """
         ...
 
+    def pending(self) -> set[int]:
+        """Environments with a request whose outcome has not been handed back."""
+        ...
+
     def close(self) -> None:
         """Give up pending requests and close all environments; called once."""
         ...
@@ -204,7 +215,8 @@ class Slot:
         try:
             answer = self.env.step(text)
             if len(answer) == 5 and isinstance(answer[0], str) and isinstance(answer[4], dict):
-                return answer
+                observation, reward, terminated, truncated, info = answer
+                return observation, float(reward), bool(terminated), bool(truncated), info
             raise WorkerFault(
                 f"step() must return a text, three values and a dict, got {answer!r:.200}"
             )
@@ -241,7 +253,7 @@ class Slot:
             raise error
         if isinstance(error, EnvFault):
             return Failure(error)
-        fault = WorkerFault(_describe(error))
+        fault = WorkerFault(describe(error))
         fault.__cause__ = error
         return Failure(fault)
 
@@ -268,7 +280,7 @@ class Slot:
         try:
             return self.env
         except Exception as error:
-            raise WorkerFault(f"the environment could not be built: {_describe(error)}") from error
+            raise WorkerFault(f"the environment could not be built: {describe(error)}") from error
 
 
 def interrupted(error: BaseException) -> Failure:
@@ -280,5 +292,41 @@ def _is_callers_mistake(error: Exception) -> bool:
     return isinstance(error, AgentGymError) and not isinstance(error, EnvFault)
 
 
-def _describe(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
+def describe(error: BaseException) -> str:
+    """Kind and message of an error."""
+    return f"{type(error).__name__}: {message_of(error)}"
+
+
+def message_of(error: BaseException) -> str:
+    """The message of an error, "" if it cannot tell it."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def close_once(owner: object, close: Callable[..., None], *args: Any) -> Callable[[], Any]:
+    """`close`, to be called once: by the caller, or when `owner` is forgotten, or Python ends.
+
+    It does nothing in a fork of this process, which must not end what this one still needs.
+    """
+    process_id = os.getpid()
+
+    def close_here() -> None:
+        if os.getpid() == process_id:
+            close(*args)
+
+    return weakref.finalize(owner, close_here)
+
+
+def require_process(process_id: int) -> None:
+    """Refuse to go on in a fork of the process that started the workers.
+
+    Raises:
+        RuntimeError: this is another process.
+    """
+    if os.getpid() != process_id:
+        raise RuntimeError(
+            f"the workers of this vector environment belong to process {process_id}, of which this "
+            f"one, {os.getpid()}, is a fork; make another vector environment here"
+        )

@@ -16,7 +16,7 @@ from gymnasium.error import AlreadyPendingCallError, ResetNeeded
 
 from agentgym_envs.errors import AgentGymError
 from agentgym_envs.tasks import Task
-from agentgym_envs.vector.base import Failure, Request, WorkerPool
+from agentgym_envs.vector.base import Failure, Request, WorkerPool, interrupted
 from agentgym_envs.vector.results import Info, Row, StepResult, is_mistake, reset_row, step_row
 
 
@@ -35,7 +35,7 @@ class Driver:
         self._never_reset = set(range(num_envs))
         self._pool = pool
         self._max_horizon = max_horizon
-        self._pending: set[int] = set()  # sent, and the outcome not taken yet
+        self._pending: dict[int, Request] = {}  # sent, and the outcome not taken yet
         self._outcomes: deque[tuple[Request, Any]] = deque()
         self._unseen: set[int] = set()  # pending in a call that waits for all its outcomes
         self._last_rows: list[Row] = [("", 0.0, False, False, {})] * num_envs
@@ -61,7 +61,7 @@ class Driver:
         Raises:
             AlreadyPendingCallError: one of them has.
         """
-        if busy := sorted(self._pending.intersection(indices)):
+        if busy := sorted(self._pending.keys() & indices):
             raise AlreadyPendingCallError(
                 f"{call}() to environments {busy}, which have a request pending; "
                 "call recv() until it is answered",
@@ -87,7 +87,7 @@ class Driver:
         Raises:
             ValueError: there are fewer.
         """
-        found = sorted((self._never_reset | self.ended) - self._pending)
+        found = sorted((self._never_reset | self.ended) - self._pending.keys())
         if len(found) < count:
             raise ValueError(
                 f"{count} environments without an episode are needed, but only {found} have none"
@@ -113,26 +113,27 @@ class Driver:
         """Wait for what an interrupted call left on its way, and drop it."""
         while self._unseen and self._collect_unseen({}):
             continue
-        self._pending -= self._unseen  # never sent
+        for index in self._unseen:  # never sent
+            self._pending.pop(index, None)
         self._unseen.clear()
 
     def submit(self, requests: Iterable[Request]) -> None:
         """Send requests and wait for nothing."""
         for request in requests:
-            self._pending.add(request.index)
+            self._pending[request.index] = request
             self._pool.submit(request)
 
     def results(self, timeout: float | None) -> list[tuple[int, StepResult]]:
         """Results of steps and resets that are ready, see `TextVectorEnv.recv`."""
         if not self._outcomes:
-            self._outcomes.extend(self._pool.collect(timeout))
+            self._outcomes.extend(self._pool.collect(timeout) or self._lost())
         results: list[tuple[int, StepResult]] = []
         while self._outcomes:
             request, outcome = self._outcomes[0]
             if results and is_mistake(outcome):
                 break  # raised by the next call, after what was ready before it
             self._outcomes.popleft()
-            self._pending.discard(request.index)
+            self._pending.pop(request.index, None)
             observation, reward, terminated, truncated, info = self._settle(request, outcome)
             result = StepResult(
                 observation,
@@ -262,11 +263,16 @@ class Driver:
         for request, outcome in collected:
             if request.index in self._unseen:
                 self._unseen.discard(request.index)
-                self._pending.discard(request.index)
+                self._pending.pop(request.index, None)
                 outcomes[request.index] = outcome
             else:
                 self._outcomes.append((request, outcome))
         return bool(collected)
+
+    def _lost(self) -> list[tuple[Request, Any]]:
+        """Outcomes of requests that Ctrl-C has lost between here and the pool."""
+        lost = self._pending.keys() - self._pool.pending()
+        return [(self._pending[index], interrupted(KeyboardInterrupt())) for index in sorted(lost)]
 
     def _settle(self, request: Request, outcome: Any) -> Row:
         """The row of a reset or step; raises a mistake."""

@@ -27,7 +27,7 @@ from gymnasium.vector.utils import batch_space
 from agentgym_envs.errors import Unsupported
 from agentgym_envs.tasks import Task
 from agentgym_envs.vector import arguments
-from agentgym_envs.vector.base import Request, WorkerLimits, make_workers
+from agentgym_envs.vector.base import Request, WorkerLimits, close_once, make_workers
 from agentgym_envs.vector.driver import Driver
 from agentgym_envs.vector.making import EnvFactory, MakeEnv, WrapEnv, vector_spec
 from agentgym_envs.vector.results import Info, StepResult, batch_infos
@@ -89,6 +89,7 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
         wrappers = tuple(env_wrappers)
         factory = EnvFactory(env, env_kwargs, wrappers)
         self._pool = make_workers(workers, factory, self.num_envs, limits)
+        self._close_pool = close_once(self, self._pool.close)
         self._driver = Driver(self._pool, self.num_envs, max_episode_steps)
         self._observations = [""] * self.num_envs
 
@@ -346,7 +347,7 @@ class TextVectorEnv(VectorEnv[tuple[str, ...], Sequence[str], np.ndarray]):
         """Give up what is pending and close the environments."""
         if hasattr(self, "_driver"):  # Gymnasium 1.2 also closes what could not be made
             self._driver.clear()
-            self._pool.close()
+            self._close_pool()
 
     # ---------------------------------------------------------------------------------- inside
 

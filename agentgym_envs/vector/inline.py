@@ -56,6 +56,9 @@ class InlineWorkers:
         outcomes, self._outcomes = self._outcomes, []
         return outcomes
 
+    def pending(self) -> set[int]:
+        return {each.index for each in self._requests} | {each.index for each, _ in self._outcomes}
+
     def step_all(self, texts: Sequence[str]) -> list[Any]:
         """The outcomes of a step of every environment; a short cut past `submit` and `collect`.
 

@@ -11,6 +11,7 @@ reaches the caller alone, but no session: on Linux those compete for the process
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import signal
 import socket
@@ -18,6 +19,8 @@ import struct
 import subprocess
 import sys
 import time
+
+from agentgym_envs.vector.wire import connection
 
 COMMAND = struct.Struct("<cI")
 START, END, CLOSE = b"S", b"E", b"C"
@@ -29,6 +32,8 @@ CLOSE_GRACE_S = 5.0
 """Seconds that environments have to close when they are asked to."""
 
 _ANSWER_S = 10.0
+_ENDED_WITH_LAUNCHER = "ended, and so did the process that started it"
+_SIGNALS = {each.value: each.name for each in signal.Signals}
 
 
 class Launcher:
@@ -37,19 +42,21 @@ class Launcher:
     Args:
         method: ``"forkserver"`` or ``"spawn"``.
         factory: a pickled `EnvFactory`; a fork server imports what it needs before it forks.
-        max_memory_mb: a worker with more resident memory, in MiB, is killed; None for no limit.
+        max_memory_mb: a worker with more resident memory, in MiB, is killed; None or infinity for
+            no limit.
     """
 
     def __init__(self, method: str, factory: bytes, max_memory_mb: float | None) -> None:
         self._method = method
-        self._max_memory_mb = max_memory_mb
+        limit_mb = math.inf if max_memory_mb is None else float(max_memory_mb)
+        self._max_memory_mb = None if limit_mb == math.inf else limit_mb
         self._factory = factory
-        self._owner = os.getpid()
         self._exit_codes: dict[int, int] = {}
-        self._launch()
+        self._launch(0)
 
-    def _launch(self) -> None:
-        self._control, theirs = socket.socketpair()
+    def _launch(self, first_serial: int) -> None:
+        self._first_serial = first_serial
+        self._control, theirs = connection()
         with theirs:
             arguments = (theirs.fileno(), os.getpid(), self._method, self._max_memory_mb)
             self._process = subprocess.Popen(
@@ -57,6 +64,8 @@ class Launcher:
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 process_group=0,
+                stdout=_output(1),
+                stderr=_output(2),
             )
         self._control.sendall(LENGTH.pack(len(self._factory)) + self._factory)
 
@@ -64,7 +73,7 @@ class Launcher:
         """Start a worker that serves `sock`; waits for nothing.
 
         Args:
-            serial: a number to call it by.
+            serial: a number to call it by, larger than those before.
             sock: its end of a connection; the caller should close it.
 
         Raises:
@@ -72,8 +81,15 @@ class Launcher:
         """
         if self._process.poll() is not None:  # somebody has killed it, and with it all workers
             self._control.close()
-            self._launch()
+            self._launch(serial)
         socket.send_fds(self._control, [COMMAND.pack(START, serial)], [sock.fileno()])
+
+    def holds(self, serial: int) -> bool:
+        """Whether the process that has started this worker is still there.
+
+        If not, the worker ends too, however alive it may still look.
+        """
+        return serial >= self._first_serial and self._process.poll() is None
 
     def end(self, serial: int) -> str:
         """Kill a worker, and what it has started, if it has not ended yet.
@@ -81,6 +97,8 @@ class Launcher:
         Returns:
             How it ended, as the rest of a sentence.
         """
+        if not self.holds(serial):
+            return _ENDED_WITH_LAUNCHER
         end = time.monotonic() + _ANSWER_S
         try:
             self._control.sendall(COMMAND.pack(END, serial))
@@ -88,24 +106,23 @@ class Launcher:
                 self._control.settimeout(max(0.001, end - time.monotonic()))
                 ended, exit_code = STATUS.unpack(self._control.recv(STATUS.size))
                 self._exit_codes[ended] = exit_code
-        except (OSError, struct.error):
-            return "ended, and so did the process that started it"
+        except (OSError, struct.error):  # it has died or hangs
+            self._process.kill()
+            self._process.wait()
+            return _ENDED_WITH_LAUNCHER
         finally:
             self._control.settimeout(None)
         exit_code = self._exit_codes.pop(serial)
         if exit_code == NEVER_STARTED:
             return "could not be started"
         if exit_code == TOO_LARGE:
-            return f"used more than {self._max_memory_mb} MiB of memory and was killed"
+            return f"used more than {self._max_memory_mb:g} MiB of memory and was killed"
         if exit_code < 0:
-            return f"was killed by {signal.Signals(-exit_code).name}"
+            return f"was killed by {_SIGNALS.get(-exit_code, f'signal {-exit_code}')}"
         return f"exited with code {exit_code}"
 
     def close(self) -> None:
         """Wait until all workers have ended, which they do when their connections are closed."""
-        if os.getpid() != self._owner:  # a fork of the caller owns nothing
-            self._control.close()
-            return
         with self._control, contextlib.suppress(OSError):
             self._control.sendall(COMMAND.pack(CLOSE, 0))
         try:
@@ -113,6 +130,15 @@ class Launcher:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _output(fd: int) -> int | None:
+    """What `Popen` calls the caller's own stream, or a sink in the place of a closed one."""
+    try:
+        os.fstat(fd)
+    except OSError:
+        return subprocess.DEVNULL
+    return None
 
 
 def python_command(module: str, *arguments: object) -> list[str]:

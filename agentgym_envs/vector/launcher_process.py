@@ -53,17 +53,22 @@ def main(fd: int, owner: int, method: str, max_memory_mb: float | None) -> None:
     """
     os.set_inheritable(fd, False)
     control = socket.socket(fileno=fd)
+    poll = select.poll()  # select() knows no descriptor above 1023
+    poll.register(control, select.POLLIN)
     workers = _Workers(control, method, max_memory_mb)
     grace_s = _ORPHAN_GRACE_S
     with control, contextlib.suppress(EOFError, ConnectionError):
         factory = _receive_exactly(control, *LENGTH.unpack(_receive_exactly(control, LENGTH.size)))
         if method == "forkserver":
             _preload(factory)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whatever the owner or an import has chosen
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         check_s = _OWNER_CHECK_S if max_memory_mb is None else _MEMORY_CHECK_S
         while os.getppid() == owner:  # a fork of the owner may keep the connection open
             if max_memory_mb is not None:
                 workers.kill_too_large()
-            if not select.select([control], [], [], check_s)[0]:
+            workers.reap()
+            if not poll.poll(1000 * check_s):
                 continue
             message, fds, _, _ = socket.recv_fds(control, COMMAND.size, 1)
             if not message:
@@ -76,6 +81,7 @@ def main(fd: int, owner: int, method: str, max_memory_mb: float | None) -> None:
             elif name == CLOSE:
                 grace_s = CLOSE_GRACE_S
     workers.end_all(grace_s)
+    _kill_group(os.getpid())  # and what the imported modules have started
 
 
 class _Workers:
@@ -92,6 +98,7 @@ class _Workers:
         self._start = self._fork if method == "forkserver" else self._spawn
         self._max_memory_mb = max_memory_mb
         self._pids: dict[int, int] = {}
+        self._exit_codes: dict[int, int] = {}  # of those that have ended
         self._too_large: set[int] = set()
 
     def start(self, serial: int, fd: int) -> None:
@@ -104,26 +111,30 @@ class _Workers:
 
     def end(self, serial: int) -> int:
         """Kill a worker with all that it has started; its exit code."""
-        pid = self._pids.pop(serial, None)
-        if pid is None:
-            return NEVER_STARTED
-        _kill_group(pid)
-        exit_code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        if serial in self._pids:
+            _kill(self._pids[serial])
+            self._wait(serial, 0)
+        exit_code = self._exit_codes.pop(serial, NEVER_STARTED)
         if serial in self._too_large:
             self._too_large.discard(serial)
             return TOO_LARGE
         return exit_code
 
+    def reap(self) -> None:
+        """End what workers that have died have left behind: it may hold their connections."""
+        for serial in list(self._pids):
+            self._wait(serial, os.WNOHANG)
+
     def end_all(self, grace_s: float) -> None:
         """Wait until the workers have ended, and kill those that take too long."""
         signal.signal(signal.SIGALRM, _raise_grace_over)
         signal.setitimer(signal.ITIMER_REAL, grace_s)
-        with contextlib.suppress(_GraceOver, ChildProcessError):
-            while True:  # until there is no child left
-                _kill_group(os.waitpid(-1, 0)[0])  # what it has left behind
+        with contextlib.suppress(_GraceOver):
+            for serial in list(self._pids):
+                self._wait(serial, 0)
         signal.setitimer(signal.ITIMER_REAL, 0)
         for pid in self._pids.values():
-            _kill_group(pid)
+            _kill(pid)
 
     def kill_too_large(self) -> None:
         """Kill the workers that use too much memory; the owner will notice and end them."""
@@ -131,7 +142,14 @@ class _Workers:
         for serial, pid in self._pids.items():
             if _resident_mb(pid) > self._max_memory_mb:
                 self._too_large.add(serial)
-                _kill_group(pid)
+                _kill(pid)
+
+    def _wait(self, serial: int, options: int) -> None:
+        pid, status = os.waitpid(self._pids[serial], options)
+        if pid:
+            _kill_group(pid)  # what it has left behind
+            del self._pids[serial]
+            self._exit_codes[serial] = os.waitstatus_to_exitcode(status)
 
     def _fork(self, fd: int) -> int:
         launcher = os.getpid()
@@ -164,6 +182,13 @@ def _raise_grace_over(*_: object) -> None:
     raise _GraceOver
 
 
+def _kill(pid: int) -> None:
+    """Kill a worker, which may have left its group, and its group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+    _kill_group(pid)
+
+
 def _kill_group(pid: int) -> None:
     with contextlib.suppress(OSError):  # nobody is left in it
         os.killpg(pid, signal.SIGKILL)
@@ -181,6 +206,7 @@ def _preload(factory: bytes) -> None:
     """Import what the environments need, once for all workers that will be forked."""
     with contextlib.suppress(Exception):  # a worker that fails in the same way says so
         pickle.loads(factory).preload()
+    worker_process.flush()  # or every worker would print it again
 
 
 def _receive_exactly(control: socket.socket, size: int) -> bytes:

@@ -15,7 +15,6 @@ import contextlib
 import json
 import logging
 import threading
-import weakref
 from collections.abc import Iterable, Iterator
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -25,6 +24,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.error import ClosedEnvironmentError
 
 from agentgym_envs.vector.arguments import positive_int
+from agentgym_envs.vector.base import close_once
 from agentgym_envs.vector.making import EnvFactory, MakeEnv, WrapEnv
 
 _logger = logging.getLogger(__name__)
@@ -69,7 +69,7 @@ class EnvPool:
         self._num_taken = 0  # lent, being made or being closed
         self._is_closed = False
         self._changed = threading.Condition()
-        self._close_all = weakref.finalize(self, _close_all, self._idle, self._lent)
+        self._close_all = close_once(self, _close_all, self._idle, self._lent)
 
     @contextlib.contextmanager
     def lease(self, *, timeout_s: float | None = None, **env_kwargs: Any) -> Iterator[Env]:
@@ -169,8 +169,9 @@ class EnvPool:
         self.close()
 
     def _wait_for_room(self, timeout_s: float | None) -> None:
+        longest_s = None if timeout_s is None else min(timeout_s, threading.TIMEOUT_MAX)
         is_free = self._changed.wait_for(
-            lambda: self._is_closed or self._num_taken < self.size, timeout_s
+            lambda: self._is_closed or self._num_taken < self.size, longest_s
         )
         if self._is_closed:
             raise ClosedEnvironmentError("the pool is closed")

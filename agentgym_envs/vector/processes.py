@@ -12,6 +12,7 @@ Left out: several environments in one process. They would share its fate.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 import os
@@ -19,19 +20,24 @@ import pickle
 import select
 import socket
 import time
-import weakref
-from collections.abc import MutableMapping
 from typing import Any, ClassVar
 
 import cloudpickle  # type: ignore[import-untyped]
 
 from agentgym_envs.errors import Unsupported, WorkerFault
-from agentgym_envs.vector.base import Failure, Request, WorkerLimits, interrupted
+from agentgym_envs.vector.base import (
+    Failure,
+    Request,
+    WorkerLimits,
+    interrupted,
+    require_process,
+)
 from agentgym_envs.vector.launcher import Launcher
 from agentgym_envs.vector.making import EnvFactory
-from agentgym_envs.vector.wire import Receiver, encode
+from agentgym_envs.vector.wire import Receiver, connection, encode
 
 _TRANSFER_S = 10.0  # a worker that goes on sending is not hung
+_LONGEST_WAIT_MS = 1 << 30  # what poll() takes
 
 
 class _Worker:
@@ -48,7 +54,7 @@ class _Worker:
         self.serial = serial
         self.sock = sock
         self.receiver = Receiver(sock)
-        self.unsent = b""
+        self.unsent = bytearray()
         self.has_env = False
         self.pending: Request | None = None
         self.number = 0  # of the pending request
@@ -75,6 +81,7 @@ class ProcessWorkers:
         _check_system(limits)
         self.limits = limits
         self._factory = _pickled(factory)
+        self._process_id = os.getpid()
         self._workers: list[_Worker | None] = [None] * num_envs
         self._by_fd: dict[int, _Worker] = {}
         self._poll = select.poll()
@@ -84,13 +91,17 @@ class ProcessWorkers:
         self._busy: dict[int, _Worker] = {}  # by index
         self._next_check = math.inf  # no deadline comes earlier
         self._launcher = Launcher(self.method, self._factory, limits.max_memory_mb)
-        self._close = weakref.finalize(self, _close_all, self._launcher, self._by_fd)
-        for index in range(num_envs):
-            self._start(index)
+        try:
+            for index in range(num_envs):
+                self._start(index)
+        except BaseException:
+            self.close()
+            raise
 
     def submit(self, request: Request) -> None:
+        require_process(self._process_id)
         lost = self._lost.pop(request.index, None)
-        if lost is not None and request.method != "reset":
+        if lost is not None and not request.begins_anew:
             self._outcomes.append((request, Failure(lost)))
             return
         try:
@@ -105,18 +116,19 @@ class ProcessWorkers:
             mistake = TypeError(f"the arguments of {request.method}() cannot be sent: {error}")
             self._outcomes.append((request, Failure(mistake)))
             return
-        worker.limit_s = self.limits.timeout_s(request, builds_env=not worker.has_env)
-        worker.deadline = time.monotonic() + worker.limit_s
-        self._next_check = min(self._next_check, worker.deadline)
-        worker.pending = request
-        self._busy[request.index] = worker
         try:
+            worker.limit_s = self.limits.timeout_s(request, builds_env=not worker.has_env)
+            worker.deadline = time.monotonic() + worker.limit_s
+            self._next_check = min(self._next_check, worker.deadline)
+            worker.pending = request
+            self._busy[request.index] = worker
             self._send(worker, message)
         except BaseException as error:  # Ctrl-C: nobody knows how much of it was sent
             self._replace(worker, str(interrupted(error).error))
             raise
 
     def collect(self, timeout: float | None) -> list[tuple[Request, Any]]:
+        require_process(self._process_id)
         end = math.inf if timeout is None else time.monotonic() + timeout
         while True:
             for fd, event in self._poll.poll(self._longest_wait_ms(end)):
@@ -128,27 +140,33 @@ class ProcessWorkers:
                 outcomes, self._outcomes = self._outcomes, []
                 return outcomes
 
+    def pending(self) -> set[int]:
+        return self._busy.keys() | {request.index for request, _ in self._outcomes}
+
     def close(self) -> None:
-        self._close()
+        for worker in self._by_fd.values():
+            worker.sock.close()
+        self._by_fd.clear()
+        self._launcher.close()
 
     # --------------------------------------------------------------------------------- messages
 
-    def _longest_wait_ms(self, end: float) -> float | None:
+    def _longest_wait_ms(self, end: float) -> int:
         if self._outcomes or not self._busy:
-            return 0.0
+            return 0
         time_s = min(end, self._next_check) - time.monotonic()
-        return None if time_s == math.inf else math.ceil(max(0.0, time_s) * 1000)
+        return math.ceil(min(max(0.0, time_s) * 1000, _LONGEST_WAIT_MS))
 
     def _send(self, worker: _Worker, message: bytes) -> None:
         """Send what the socket takes; the rest follows when it takes more."""
-        message = worker.unsent + message
+        worker.unsent += message
         try:
-            sent = worker.sock.send(message)
+            sent = worker.sock.send(worker.unsent)
         except BlockingIOError:
             sent = 0
         except OSError:  # it is dead, which shows when its socket is read
-            sent = len(message)
-        worker.unsent = message[sent:]
+            sent = len(worker.unsent)
+        del worker.unsent[:sent]
         if worker.unsent:
             self._poll.modify(worker.sock, select.POLLIN | select.POLLOUT)
 
@@ -184,36 +202,52 @@ class ProcessWorkers:
                 raise ValueError(f"{type(error).__name__}: {error}") from error
             outcome = Failure(error)
         worker.has_env = not (isinstance(outcome, Failure) and outcome.is_fault)
-        worker.pending = None
         worker.deadline = math.inf
-        del self._busy[worker.index]
+        del self._busy[worker.index]  # in this order Ctrl-C leaves nothing to wait for in vain
+        worker.pending = None
         self._outcomes.append((request, outcome))
 
     # -------------------------------------------------------------------------------- processes
 
     def _start(self, index: int) -> _Worker:
-        ours, theirs = socket.socketpair()
-        serial = next(self._serials)
-        with theirs:
-            try:
-                self._launcher.start(serial, theirs)
-            except BaseException:
-                ours.close()
-                raise
+        ours, theirs = connection()
         ours.setblocking(False)
-        worker = _Worker(index, serial, ours)
-        self._workers[index] = self._by_fd[ours.fileno()] = worker
-        self._poll.register(ours, select.POLLIN)
-        self._send(worker, encode(index, self._factory))
+        worker = _Worker(index, next(self._serials), ours)
+        try:
+            with theirs:
+                self._launcher.start(worker.serial, theirs)
+            self._workers[index] = self._by_fd[ours.fileno()] = worker
+            self._poll.register(ours, select.POLLIN)
+            self._send(worker, encode(index, self._factory))
+        except BaseException:
+            self._forget(worker)  # it notices, and ends
+            raise
         return worker
+
+    def _forget(self, worker: _Worker) -> None:
+        self._by_fd.pop(worker.sock.fileno(), None)
+        self._workers[worker.index] = None
+        with contextlib.suppress(KeyError):
+            self._poll.unregister(worker.sock)
+        worker.sock.close()
 
     def _worker_for(self, request: Request) -> _Worker:
         worker = self._workers[request.index]
-        if worker is not None and request.method == "reset" and _has_died(worker):
+        if worker is not None and request.begins_anew and self._has_died(worker):
             self._replace(worker, None)
             self._lost.pop(request.index, None)  # nothing is: the episode was to end anyway
             worker = None
         return worker or self._start(request.index)
+
+    def _has_died(self, worker: _Worker) -> bool:
+        try:
+            return not (
+                worker.sock.recv(1, socket.MSG_PEEK) and self._launcher.holds(worker.serial)
+            )
+        except BlockingIOError:
+            return not self._launcher.holds(worker.serial)
+        except OSError:
+            return True
 
     def _end_overdue(self, now: float) -> None:
         for worker in list(self._by_fd.values()):
@@ -231,18 +265,15 @@ class ProcessWorkers:
             worker: which.
             what_broke: the fault; None if the process ended by itself.
         """
-        del self._by_fd[worker.sock.fileno()]
-        self._workers[worker.index] = None
-        self._poll.unregister(worker.sock)
-        worker.sock.close()
         ending = "ended"
         try:
+            self._forget(worker)
             ending = self._launcher.end(worker.serial)
         finally:  # Ctrl-C must not lose the request
             what_broke = what_broke or f"the worker process {ending}"
             fault = WorkerFault(f"{what_broke}; the worker was replaced")
             if worker.pending is not None:
-                del self._busy[worker.index]
+                self._busy.pop(worker.index, None)
                 self._outcomes.append((worker.pending, Failure(fault)))
             elif worker.has_env:
                 self._lost[worker.index] = fault
@@ -258,15 +289,6 @@ class SpawnedWorkers(ProcessWorkers):
     """Processes that each begin as a fresh interpreter: for libraries that cannot be forked."""
 
     method = "spawn"
-
-
-def _has_died(worker: _Worker) -> bool:
-    try:
-        return not worker.sock.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
 
 
 def _check_system(limits: WorkerLimits) -> None:
@@ -291,10 +313,3 @@ def _pickled(factory: EnvFactory) -> bytes:
             f"a function, with arguments and wrappers that can be pickled; {error}"
         ) from error
     return pickled
-
-
-def _close_all(launcher: Launcher, by_fd: MutableMapping[int, _Worker]) -> None:
-    for worker in by_fd.values():
-        worker.sock.close()
-    by_fd.clear()
-    launcher.close()

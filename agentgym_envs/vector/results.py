@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.spaces import to_utf8
 from agentgym_envs.tasks import Task
-from agentgym_envs.vector.base import Failure, Request
+from agentgym_envs.vector.base import Failure, Request, message_of
 
 _logger = logging.getLogger(__name__)
 
@@ -92,7 +93,7 @@ def _fault_row(index: int, error: Exception, last_info: Mapping[str, Any], turn:
         "action_valid": False,
         "format_errors": last_info.get("format_errors", 0),
         "end_reason": str(EndReason.FAULT),
-        "fault": to_utf8(str(error)) or type(error).__name__,
+        "fault": to_utf8(message_of(error)) or type(error).__name__,
     }
     return FAULT_OBSERVATION, 0.0, False, True, info
 
@@ -100,7 +101,8 @@ def _fault_row(index: int, error: Exception, last_info: Mapping[str, Any], turn:
 def batch_infos(infos: Sequence[Mapping[str, Any] | None]) -> Info:
     """Infos of N environments in Gymnasium's form: an array (N,) and a mask ``_key`` for each key.
 
-    The same as `gymnasium.vector.VectorEnv` makes of them one by one, at half the cost.
+    The same as `gymnasium.vector.VectorEnv` makes of them one by one, at half the cost, but that
+    values which have no kind or shape in common, or are too large, come as objects.
 
     Args:
         infos: one entry an environment; None where there is nothing to tell.
@@ -118,16 +120,31 @@ def batch_infos(infos: Sequence[Mapping[str, Any] | None]) -> Info:
 
 
 def _column(values: Sequence[Any], rows: Sequence[int], count: int) -> Any:
-    kind = type(values[0])
+    kind = _common_kind(values)
     if issubclass(kind, dict):
         nested = dict(zip(rows, values, strict=True))
         return batch_infos([nested.get(index) for index in range(count)])
-    if issubclass(kind, np.ndarray):
-        column = np.zeros((count, *values[0].shape), dtype=values[0].dtype)
-    elif kind in (int, float, bool) or issubclass(kind, np.number):
-        column = np.zeros(count, dtype=kind)
-    else:
-        column = np.empty(count, dtype=object)  # all None
+    if issubclass(kind, np.ndarray) and len({(each.shape, each.dtype) for each in values}) == 1:
+        shape = (count, *values[0].shape)
+        return _filled(np.zeros(shape, dtype=values[0].dtype), rows, values)
+    if _is_number(kind):
+        with contextlib.suppress(OverflowError):  # Python's numbers know no bounds
+            return _filled(np.zeros(count, dtype=kind), rows, values)
+    return _filled(np.empty(count, dtype=object), rows, values)  # None where there is nothing
+
+
+def _common_kind(values: Sequence[Any]) -> type:
+    kinds = set(map(type, values))
+    if len(kinds) == 1:
+        return kinds.pop()
+    return np.result_type(*kinds).type if all(map(_is_number, kinds)) else object
+
+
+def _is_number(kind: type) -> bool:
+    return kind in (int, float, bool) or issubclass(kind, np.number)
+
+
+def _filled(column: np.ndarray, rows: Sequence[int], values: Sequence[Any]) -> np.ndarray:
     for index, value in zip(rows, values, strict=True):
         column[index] = value
     return column

@@ -15,13 +15,21 @@ Time limits are kept by whoever waits in `collect`; there is no watchdog thread.
 from __future__ import annotations
 
 import math
+import os
 import threading
 import time
 from collections import deque
 from typing import Any, NamedTuple
 
 from agentgym_envs.errors import WorkerFault
-from agentgym_envs.vector.base import Failure, Request, Slot, WorkerLimits, interrupted
+from agentgym_envs.vector.base import (
+    Failure,
+    Request,
+    Slot,
+    WorkerLimits,
+    interrupted,
+    require_process,
+)
 from agentgym_envs.vector.making import EnvFactory
 
 _DEFAULT_MAX_THREADS = 64
@@ -51,6 +59,7 @@ class ThreadWorkers:
         )
         self.limits = limits
         self._factory = factory
+        self._process_id = os.getpid()
         self._max_threads = limits.max_threads or min(num_envs, _DEFAULT_MAX_THREADS)
         self._slots = [Slot(index, factory) for index in range(num_envs)]
         self._threads: set[threading.Thread] = set()
@@ -61,18 +70,20 @@ class ThreadWorkers:
         self._next_check = math.inf  # no deadline comes earlier
         self._is_waking = False  # a thread has been woken, and has not taken anything yet
         self._closed = False
-        lock = threading.Lock()  # guards everything above
-        self._work = threading.Condition(lock)
-        self._done = threading.Condition(lock)
+        self._lock = threading.Lock()  # guards everything above; Ctrl-C cannot leave it locked,
+        self._work = threading.Condition(self._lock)  # as it can a condition, which is Python code
+        self._done = threading.Condition(self._lock)
 
     def submit(self, request: Request) -> None:
-        with self._work:
+        require_process(self._process_id)
+        with self._lock:
             self._queue.append(request)
             self._wake_thread_if_needed()
 
     def collect(self, timeout: float | None) -> list[tuple[Request, Any]]:
+        require_process(self._process_id)
         end = math.inf if timeout is None else time.monotonic() + timeout
-        with self._done:
+        with self._lock:
             while True:
                 now = time.monotonic()
                 if now >= self._next_check:
@@ -84,11 +95,18 @@ class ThreadWorkers:
                 if self._outcomes or not pending or now >= end:
                     outcomes, self._outcomes = self._outcomes, []
                     return outcomes
+                self._wake_thread_if_needed()  # Ctrl-C may have come between
                 time_s = min(end, self._next_check) - now
-                self._done.wait(None if time_s == math.inf else time_s)
+                self._done.wait(min(time_s, threading.TIMEOUT_MAX))
+
+    def pending(self) -> set[int]:
+        with self._lock:
+            running = {job.request.index for job in self._running.values()}
+            queued = {request.index for request in self._queue}
+            return running | queued | {request.index for request, _ in self._outcomes}
 
     def close(self) -> None:
-        with self._work:
+        with self._lock:
             self._closed = True
             self._queue.clear()
             self._work.notify_all()
@@ -96,7 +114,7 @@ class ThreadWorkers:
         end = time.monotonic() + _CLOSE_GRACE_S
         for thread in threads:
             thread.join(max(0.0, end - time.monotonic()))
-        with self._work:
+        with self._lock:
             in_use = [job.slot for job in self._running.values()]
             self._threads.clear()  # a thread that still works closes its environment itself
         for slot in self._slots:
@@ -121,16 +139,18 @@ class ThreadWorkers:
         """What each thread does until the pool is closed or gives up on it."""
         thread = threading.current_thread()
         while True:
-            with self._work:
+            with self._lock:
                 job = self._take(thread)
             if job is None:
                 return
             interrupt = None
             try:
                 outcome = job.slot.run(job.request)
-            except BaseException as error:  # belongs to the thread that waits in collect()
-                interrupt, outcome = error, interrupted(error)
-            with self._done:
+            except BaseException as error:  # SystemExit too: it ends the episode, not this thread
+                outcome = interrupted(error)
+                if isinstance(error, KeyboardInterrupt):
+                    interrupt = error  # of whoever waits in collect()
+            with self._lock:
                 given_up = thread not in self._threads
                 if not given_up:
                     del self._running[thread]

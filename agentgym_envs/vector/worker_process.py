@@ -6,6 +6,7 @@ process dies. It ends without Python's own tidying up: what an environment holds
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pickle
@@ -15,8 +16,8 @@ import sys
 import traceback
 
 from agentgym_envs.errors import AgentGymError, EnvFault, WorkerFault
-from agentgym_envs.vector.base import Failure, Request, Slot, interrupted
-from agentgym_envs.vector.wire import Receiver, encode
+from agentgym_envs.vector.base import Failure, Request, Slot, describe, interrupted
+from agentgym_envs.vector.wire import Receiver, encode, pickled
 
 _PR_SET_PDEATHSIG = 1  # of prctl(2)
 
@@ -38,9 +39,15 @@ def main(fd: int, launcher: int) -> None:
     except BaseException:
         traceback.print_exc()
     finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        flush()
         os._exit(code)
+
+
+def flush() -> None:
+    """Write out what was printed, if there is still somewhere to write it to."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
 
 
 def _die_with(parent: int) -> None:
@@ -86,24 +93,26 @@ def _answer(number: int, index: int, slot: Slot, body: memoryview) -> bytes:
         outcome = interrupted(error)
     if isinstance(outcome, Failure):
         outcome = Failure(_portable(outcome.error))
+    is_turn = request.method in ("reset", "step")
     try:
-        return encode(number, outcome)
+        return encode(number, outcome, by_value=is_turn or isinstance(outcome, Failure))
     except Exception as error:  # pickle raises all kinds
         text = f"the answer of {request.method}() cannot be sent from its process: {error}"
-        if request.method in ("reset", "step"):
+        if is_turn:
             return encode(number, slot.discard(WorkerFault(text)))
         return encode(number, Failure(TypeError(text)))
 
 
 def _portable(error: Exception) -> Exception:
     """`error`, or what can be said of it if it cannot be pickled; with its traceback as a note."""
-    error.add_note("".join(["In a worker process:\n", *traceback.format_exception(error)]))
+    note = "".join(["In a worker process:\n", *traceback.format_exception(error)])
     try:
-        pickle.loads(pickle.dumps(error))
+        portable: Exception = pickle.loads(pickled(error, by_value=True))
     except Exception:  # pickle raises all kinds
-        kind = WorkerFault if isinstance(error, EnvFault) else AgentGymError
-        stand_in = kind(f"{type(error).__name__}: {error}")
-        for note in error.__notes__:
-            stand_in.add_note(note)
-        return stand_in
-    return error
+        portable = (
+            WorkerFault(describe(error), retryable=error.retryable)
+            if isinstance(error, EnvFault)
+            else AgentGymError(describe(error))
+        )
+    portable.add_note(note)  # not to `error`, which the environment may raise again
+    return portable

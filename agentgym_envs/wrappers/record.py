@@ -26,9 +26,10 @@ class RecordEpisodes(TextWrapper):
     """Writes every episode as an `Episode` to ``<folder>/<name_prefix>-<number>.jsonl``.
 
     An episode is written when it ends, as this wrapper sees it: put it outside wrappers that change
-    texts or rewards or end episodes. One that a reset, a loaded state or `close` cuts short after
-    its first turn has the end reason ``"stopped"``; one whose world broke has ``"fault"``. Read
-    files with `agentgym_envs.read_episodes`.
+    rewards or end episodes, and inside `History`, or every turn holds those before. One that a
+    reset, a loaded state or `close` cuts short after its first turn has the end reason
+    ``"stopped"``; one whose world broke has ``"fault"``. Read files with
+    `agentgym_envs.read_episodes`.
 
     A saved state holds the record so far. After `clone` or `load_state` the turns before stand in
     the record of every episode that goes on from there.

@@ -286,3 +286,10 @@ class BareEnv(CountingEnv):
 
     family = "bare"
     capabilities = frozenset()
+
+
+class PlainEnv(CountingEnv):
+    """Leaves rendering to its base."""
+
+    metadata: ClassVar = TextEnv.metadata
+    _render_ansi = TextEnv._render_ansi

@@ -8,6 +8,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,17 @@ class OddFault(EnvFault):
     """Cannot be unpickled: its arguments are not those of its base."""
 
     def __init__(self, place: str, depth: int) -> None:
-        super().__init__(f"fell {depth} m into {place}")
+        super().__init__(f"fell {depth} m into {place}", retryable=False)
+
+
+class Mumbled(Exception):
+    """Cannot even say what it is."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+GONE = EnvFault("the wall is gone for good")
 
 
 @verb("die")
@@ -34,6 +45,62 @@ def die(world: Counter) -> str:
     """
     os.kill(os.getpid(), signal.SIGKILL)
     return ""
+
+
+@verb("signal {number}")
+def send_signal(world: Counter, number: int) -> str:
+    """Die of a signal.
+
+    Examples:
+        signal 6
+    """
+    os.kill(os.getpid(), number)
+    return ""
+
+
+@verb("flee")
+def flee(world: Counter) -> str:
+    """Leave the process group that is killed with this process, and hang.
+
+    Examples:
+        flee
+    """
+    os.setpgid(0, os.getpgid(os.getppid()))
+    time.sleep(600)
+    return ""
+
+
+@verb("breed")
+def breed(world: Counter) -> str:
+    """Fork a process that keeps everything open that this one has open.
+
+    Examples:
+        breed
+    """
+    if os.fork() == 0:
+        time.sleep(600)
+        os._exit(0)
+    return "It grows."
+
+
+@verb("mumble")
+def mumble(world: Counter) -> str:
+    """Raise what has no message.
+
+    Examples:
+        mumble
+    """
+    raise Mumbled
+
+
+@verb("repeat")
+def repeat(world: Counter) -> str:
+    """Raise the same object each time.
+
+    Examples:
+        repeat
+    """
+    raise GONE
 
 
 @verb("exit")
@@ -175,8 +242,8 @@ class PerilousEnv(CountingEnv):
     """
 
     verbs = (
-        *CountingEnv.verbs, die, exit_process, leave, babble, shout, eat, nap, brood, hatch,
-        stumble, ruin, read,
+        *CountingEnv.verbs, die, send_signal, flee, breed, exit_process, leave, babble, shout, eat,
+        nap, brood, hatch, mumble, repeat, stumble, ruin, read,
     )  # fmt: skip
 
     def __init__(
@@ -218,7 +285,7 @@ class SecretInfo(CountingEnv):
 
     def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
         *numbers, info = super().step(action)
-        return (*numbers, info | {"secret": lambda: 3})  # type: ignore[return-value]
+        return (*numbers, info | {"secret": threading.Lock()})  # type: ignore[return-value]
 
 
 class Hasty(PerilousEnv):

@@ -93,6 +93,7 @@ def test_a_description_holds_all_that_there_is_to_know(capsys):
         "help": "take only replies that follow the format to the letter.",
     }
     assert all(argument["help"] for argument in arguments.values())
+    assert arguments["compat"]["help"].startswith('"agentgym" for AgentGym\'s texts')
     assert found["splits"]["test"] == {"count": 200, "categories": {"GoToRedBall": 200}}
     assert found["certified_with"] == {"levels": "all"}
     assert list(found["rewards"]) == ["default", "time_discounted"]
@@ -114,6 +115,17 @@ def test_a_description_shows_the_task_and_the_format_that_were_asked_for(capsys)
     assert "Reply with a thought and one command" in output
     assert "train: 4 tasks: large 2, small 2" in output
     assert "  highest = 12:" in output
+
+
+def test_a_description_says_a_default_once_and_one_task_in_the_singular(capsys):
+    words = ["--arg", 'tasks=["textcraft/dev/cookie"]']
+    assert main(["describe", "AgentGym/TextCraft-v0", *words]) == 0
+    output = capsys.readouterr().out
+    (line,) = [one for one in output.splitlines() if "partial_credit" in one]
+    assert line == (
+        "  partial_credit = False: whether the crafts on the way to the goal raise the score."
+    )
+    assert "  dev: 1 task: " in output
 
 
 # ------------------------------------------------------------------------------------------- play
@@ -170,10 +182,19 @@ def test_words_with_a_colon_cost_no_turn(capsys, monkeypatch):
     assert main(["play", COUNTING, "--task", NINE]) == 0
     output = capsys.readouterr().out
     assert output.count(":undo      take the last turn back") == 2  # :help, and what is unknown
+    assert "[0/10] > There is no :oops.\n:help" in output
     assert "[0/10] > add 9\n" in output
     assert "[0/10] > add 1\nadd 2\nadd 9\nroll\ndone\n[0/10] > " in output
     assert output.count("You have a counter.") == 2
     assert "[1/10] > add 7\n" in output
+
+
+def test_an_empty_line_costs_no_turn(capsys, monkeypatch):
+    answers(monkeypatch, "", "  ", "add 9")
+    assert main(["play", COUNTING, "--task", NINE]) == 0
+    output = capsys.readouterr().out
+    assert output.count("[0/10] > Write a command, or :help.") == 2
+    assert "turns 1, " in output
 
 
 def test_a_turn_can_be_taken_back_with_its_reward(capsys, monkeypatch):
@@ -360,6 +381,9 @@ def test_a_task_set_that_differs_from_its_manifest_is_exit_code_1(capsys, monkey
         (["play", "AgentGym/BabyAy-v0"], "did you mean 'AgentGym/BabyAI-v0'"),
         (["check", "AgentGym/BabyAy-v0"], "did you mean 'AgentGym/BabyAI-v0'"),
         (["validate", "AgentGym/BabyAy-v0"], "did you mean 'AgentGym/BabyAI-v0'"),
+        (["check", "counting:Nope-v0"], "valid are AgentGym/BabyAI-v0, AgentGym/TextCraft-v0"),
+        (["play", "AgentGym/TextCraft-v0", "--task", "nosuch"], "'nosuch'; there are 551, such"),
+        (["play", COUNTING, "--arg", "spli=test"], "'spli'; did you mean 'split'"),
         (["describe", "nowhere:My/World-v0"], "nowhere"),
         (["play", COUNTING, "--task", "counting/trian/9"], "counting/train/9"),
         (["oracle", COUNTING, "--task", "99"], "task index 99 is out of range; there are 4"),

@@ -7,6 +7,7 @@ import broken
 import gymnasium
 import pytest
 from counting import CountingEnv
+from gymnasium.envs.registration import EnvSpec
 
 from agentgym_envs import testing
 from agentgym_envs.testing import CHECKS, ConformanceError, check_family, check_text_env, child
@@ -25,6 +26,16 @@ def test_a_family_that_keeps_the_contract_passes_bare_and_wrapped():
 
 def test_a_family_without_capabilities_passes():
     check_text_env(functools.partial(gymnasium.make, "Test/Bare-v0"))
+
+
+def test_a_family_that_leaves_rendering_to_its_base_renders():
+    spec = EnvSpec(
+        "Test/Plain-v0",
+        entry_point="counting:PlainEnv",
+        order_enforce=False,
+        disable_env_checker=True,
+    )
+    check_text_env(functools.partial(gymnasium.make, spec), [testing.check_render])
 
 
 def test_another_action_format_passes():

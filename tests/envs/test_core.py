@@ -1,7 +1,9 @@
+import functools
+
 import gymnasium
 import numpy as np
 import pytest
-from counting import BareEnv, CountingEnv, FaultyEnv
+from counting import BareEnv, CountingEnv, FaultyEnv, PlainEnv
 
 from agentgym_envs.core import INFO_TYPES, MAX_OBSERVATION, MAX_REPLY, TextEnv
 from agentgym_envs.errors import (
@@ -297,6 +299,16 @@ def test_unknown_names_are_refused_when_the_environment_is_made(name, value):
         CountingEnv(**{name: value})
 
 
+def test_an_argument_that_does_not_exist_is_refused_with_near_ones():
+    for make in (CountingEnv, functools.partial(gymnasium.make, "Test/Counting-v0")):
+        for name, near in (("spli", "split"), ("hihgest", "highest")):
+            message = f"unknown argument of CountingEnv '{name}'; did you mean '{near}'"
+            with pytest.raises(UnknownName, match=message):
+                make(**{name: "test"})
+    with pytest.raises(UnknownName, match=r"valid are highest, split, tasks, .*, render_mode$"):
+        CountingEnv(zzz=1)
+
+
 def test_what_a_family_does_not_have_is_unsupported():
     env = BareEnv()
     env.reset(options={"task": 0})
@@ -324,6 +336,10 @@ def test_rendering_needs_its_mode(env):
         text.render()
     text.reset(options={"task": NINE})
     assert text.render() == "[0/9]"
+    plain = PlainEnv(render_mode="ansi")
+    plain.reset(options={"task": NINE})
+    plain.step("add 9")
+    assert plain.render() == "Make the counter show 9, then say done.\nturn 1 of 10, score 0.5"
     picture = CountingEnv(render_mode="rgb_array")
     picture.reset(options={"task": NINE})
     picture.step("add 5")

@@ -36,6 +36,20 @@ def test_a_loaded_state_continues_identically(env):
     assert other.reset() == env.reset()  # the random state came along
 
 
+def test_a_state_belongs_to_the_arguments_of_every_class_that_has_some():
+    class Rounder(CountingEnv):
+        def __init__(self, *, base: int = 10, **kwargs):
+            super().__init__(**kwargs)
+
+    env = Rounder()
+    env.reset(options={"task": NINE})
+    state = env.save_state()
+    Rounder(highest=12, base=10).load_state(state)  # the defaults, written out
+    for other in (Rounder(base=9), Rounder(highest=15)):
+        with pytest.raises(InvalidState):
+            other.load_state(state)
+
+
 def test_saving_changes_nothing(env):
     env.reset(seed=5, options={"task": NINE})
     other = CountingEnv()

@@ -101,8 +101,13 @@ def test_nobody_gets_more_than_there_are(pool_of):
         assert 0.2 <= time.monotonic() - start < 2
         with pytest.raises(TimeoutError):
             pool.acquire(timeout_s=0, split="dev")
-    with pool.lease(timeout_s=0):
-        pass
+    with pool.lease(timeout_s=1e12):
+        giving = threading.Timer(0.1, pool.close)
+        giving.start()
+        pool.acquire(timeout_s=1e12)
+        with pytest.raises(ClosedEnvironmentError):
+            pool.acquire(timeout_s=1e12)
+        giving.join()
 
 
 def test_who_waits_gets_the_next_that_is_given_back(pool_of):

@@ -35,7 +35,7 @@ def test_an_unknown_name_lists_all_of_a_few():
 
 def test_an_unknown_name_lists_some_of_many_and_says_how_many():
     error = errors.UnknownName("level", "zzz", [f"level{n}" for n in range(40)])
-    assert str(error).endswith("level10, level11, … (40 in all)")
+    assert str(error).endswith("'zzz'; there are 40, such as level0, level1, level2")
 
 
 def test_an_unknown_name_says_so_when_nothing_is_known():

@@ -133,8 +133,8 @@ def test_a_refusal_says_what_is_wrong(reply, message):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({}, "go_to needs target: a text without control characters, got nothing."),
-        ({"target": None}, "go_to needs target: a text without control characters, got nothing."),
+        ({}, "go_to needs target, a text; got nothing."),
+        ({"target": None}, "go_to needs target, a text; got nothing."),
         ({"target": ["x"]}, "got a value of type list."),
         ({"target": True}, "got a value of type bool."),
         ({"target": "a\x00b"}, 'got "a b".'),

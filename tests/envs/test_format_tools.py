@@ -173,7 +173,8 @@ def test_schemas_tell_kinds_defaults_and_what_is_required():
         "type": "function",
         "function": {
             "name": "go_to",
-            "description": "Walk to a thing. It must be in view.",
+            "description": "Walk to a thing. It must be in view. "
+            'Examples: {"target":"red ball 1"} {"target":"door 2"}',
             "parameters": {
                 "type": "object",
                 "properties": {"target": {"type": "string"}},
@@ -182,6 +183,7 @@ def test_schemas_tell_kinds_defaults_and_what_is_required():
             },
         },
     }
+    assert schemas[3]["function"]["description"] == "Do nothing."
     assert schemas[-1]["function"]["parameters"] == {
         "type": "object",
         "properties": {

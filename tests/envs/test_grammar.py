@@ -145,12 +145,13 @@ def test_whole_numbers_are_numbers():
 def test_a_command_is_built_by_name_with_checked_arguments():
     assert GRAMMAR.command("go_to_room", number=3).text == "go to room 3"
     assert GRAMMAR.command("put", thing=" key ", place="door").text == "put key next to door"
-    no_text = "go_to needs target: a text without control characters, got"
-    no_number = "go_to_room needs number: a whole number of up to 18 digits, got"
+    no_text = "go_to needs target, a text without control characters; got"
+    no_number = "go_to_room needs number, a whole number of up to 18 digits; got"
     for name, arguments, message in (
         ("fly", {}, '"fly" is not a command. Commands are: go_to, go_to_room, put, wait.'),
-        ("go_to", {}, f"{no_text} nothing."),
-        ("go_to", {"target": None}, f"{no_text} nothing."),
+        ("go_to", {}, "go_to needs target, a text; got nothing."),
+        ("go_to", {"target": None}, "go_to needs target, a text; got nothing."),
+        ("go_to_room", {}, "go_to_room needs number, a whole number; got nothing."),
         ("go_to", {"target": " "}, f'{no_text} " ".'),
         ("go_to", {"target": ["x"]}, f"{no_text} a value of type list."),
         ("go_to_room", {"number": "x"}, f'{no_number} "x".'),

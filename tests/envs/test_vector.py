@@ -144,6 +144,22 @@ def test_infos_are_batched_as_gymnasium_does():
     assert batch_infos([None, {}]) == {}
 
 
+def test_infos_that_have_nothing_in_common_come_through_as_they_are():
+    mixed = {
+        "n": [1, 2.5],  # Gymnasium makes 2 of it
+        "flag": [True, 5],
+        "hash": [1 << 80, 1],
+        "any": [1, "one"],
+        "none": [0.5, None],
+        "nested": [{"a": 1}, "gone"],
+    }
+    batch = batch_infos([{key: values[index] for key, values in mixed.items()} for index in (0, 1)])
+    assert {key: batch[key].tolist() for key in mixed} == mixed
+    arrays = [np.arange(2), np.arange(3)]
+    (short, long), mask = batch_infos([{"board": array} for array in arrays]).values()
+    assert (short.tolist(), long.tolist(), mask.tolist()) == ([0, 1], [0, 1, 2], [True, True])
+
+
 def test_a_number_as_seed_counts_up_and_a_list_is_taken_as_it_is(make_vector):
     env = make_vector(num_envs=8)
     env.reset(seed=5)

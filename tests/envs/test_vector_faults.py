@@ -5,12 +5,15 @@ import signal
 import threading
 import time
 
+import numpy as np
 import pytest
 from counting import CountingEnv, FaultyEnv
 from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
+from perilous import PerilousEnv
 from toys import IN_PROCESS, QUICK, receive
 
+from agentgym_envs.errors import EnvFault
 from agentgym_envs.vector import FAULT_OBSERVATION, StepResult
 
 NINE = "counting/train/9"
@@ -225,6 +228,83 @@ def test_nonsense_for_a_step_is_a_fault(make_vector):
     assert infos["fault"][3] == "TypeError: object of type 'NoneType' has no len()"
 
 
+@pytest.mark.parametrize("workers", IN_PROCESS)
+@pytest.mark.parametrize(
+    ("position", "value", "fault"),
+    [
+        (1, None, "TypeError: float() argument must be a string or a real number"),
+        (1, "much", "ValueError: could not convert string to float: 'much'"),
+        (2, np.array([True, False]), "ValueError: The truth value of an array"),
+        (3, np.array([True, False]), "ValueError: The truth value of an array"),
+    ],
+)
+def test_a_nonsensical_number_is_a_fault_of_its_own_environment(
+    make_vector, workers, position, value, fault
+):
+    class Nonsense(CountingEnv):
+        def step(self, action):
+            answer = list(super().step(action))
+            if action == "add 2":
+                answer[position] = value
+            return tuple(answer)
+
+    env = make_vector(Nonsense, 3, workers=workers)
+    env.reset()
+    observations, *_, infos = env.step(["add 1", "add 2", "add 3"])
+    assert infos["fault"][1].startswith(fault)
+    assert observations[::2] == tuple(f"You add {n}. The counter shows {n}." for n in (1, 3))
+
+
+@pytest.mark.parametrize("workers", IN_PROCESS)
+def test_numbers_of_numpy_become_those_of_python(make_vector, workers):
+    class Numpy(CountingEnv):
+        def step(self, action):
+            observation, _, _, _, info = super().step(action)
+            return observation, np.float32(0.5), np.False_, np.int64(1), info
+
+    env = make_vector(Numpy, 1, workers=workers)
+    env.reset()
+    env.send([0], ["add 1"])
+    _, *numbers = receive(env, 1)[0][:4]
+    assert [(number, type(number)) for number in numbers] == [
+        (0.5, float),
+        (False, bool),
+        (True, bool),
+    ]
+
+
+@pytest.mark.parametrize("workers", QUICK)
+def test_an_error_without_a_message_is_a_fault(make_vector, workers):
+    env = make_vector(PerilousEnv, 2, workers=workers)
+    env.reset()
+    *_, infos = env.step(["mumble", "add 1"])
+    assert infos["fault"].tolist() == ["Mumbled: ", ""]
+
+
+def test_a_fault_that_forgot_to_call_its_base_may_be_tried_again(make_vector):
+    class Gone(EnvFault):
+        def __init__(self, place):
+            self.place = place
+
+    class Vanishing(CountingEnv):
+        def step(self, action):
+            raise Gone("the wall")
+
+    env = make_vector(Vanishing, 1)
+    env.reset()
+    env.send([0], ["add 1"])
+    result = receive(env, 1)[0]
+    assert (result.fault, result.retryable) == ("the wall", True)
+
+
+@pytest.mark.parametrize("workers", ["threads", "forkserver"])
+def test_a_world_that_ends_the_program_ends_its_episode_only(make_vector, workers):
+    env = make_vector(PerilousEnv, 2, workers=workers)
+    env.reset()
+    *_, infos = env.step(["leave", "add 1"])
+    assert infos["fault"].tolist() == ["interrupted by SystemExit", ""]
+
+
 def test_nonsense_for_a_reset_is_a_fault(make_vector):
     class Nonsense(CountingEnv):
         def reset(self, **kwargs):
@@ -272,6 +352,47 @@ def test_ctrl_c_while_waiting_reaches_the_caller(faulty, workers):
     press.join()
     results = receive(env, 2 if workers == "inline" else 1)
     assert bool(results[0].fault) == (workers == "inline")  # other workers go on undisturbed
+
+
+@pytest.mark.parametrize("workers", QUICK)
+def test_what_an_interrupt_loses_on_its_way_to_the_caller_becomes_a_fault(
+    faulty, workers, monkeypatch
+):
+    env = faulty(2, workers=workers)
+    env.reset()
+    collect = env._pool.collect
+
+    def interrupted_collect(timeout):
+        collect(None)
+        raise KeyboardInterrupt
+
+    env.send([0], ["add 1"])
+    monkeypatch.setattr(env._pool, "collect", interrupted_collect)
+    with pytest.raises(KeyboardInterrupt):
+        env.recv()
+    monkeypatch.undo()
+    assert receive(env, 1)[0].fault == "interrupted by KeyboardInterrupt"
+    assert env.recv() == []
+    env.send_reset([0])
+    assert not receive(env, 1)[0].fault
+
+
+@pytest.mark.parametrize("workers", QUICK)
+def test_what_an_interrupt_keeps_from_being_sent_becomes_a_fault(faulty, workers, monkeypatch):
+    env = faulty(2, workers=workers)
+    env.reset()
+
+    def interrupted_submit(request):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(env._pool, "submit", interrupted_submit)
+    with pytest.raises(KeyboardInterrupt):
+        env.send([1], ["add 1"])
+    monkeypatch.undo()
+    env.send([0], ["hang 200"])
+    assert receive(env, 2)[1].fault == "interrupted by KeyboardInterrupt"
+    env.reset()
+    assert env.step(["add 1", "add 1"])[4]["fault"].tolist() == ["", ""]
 
 
 def test_an_interrupt_in_lock_step_leaves_every_environment_to_be_reset(faulty):

@@ -1,10 +1,15 @@
 """Copying an episode into other environments."""
 
+import os
+import signal
+import time
+
 import gymnasium
 import numpy as np
 import pytest
 from counting import BareEnv, FaultyEnv
 from gymnasium.error import AlreadyPendingCallError, ResetNeeded
+from perilous import PerilousEnv
 from toys import QUICK, receive
 
 from agentgym_envs.errors import EnvFault, Unsupported
@@ -146,6 +151,18 @@ def test_a_wrapper_whose_state_would_be_lost_is_refused(make_vector):
     env.reset()
     with pytest.raises(Unsupported, match=r"TimeLimit has no save_state\(\)"):
         env.fork(0, [1])
+
+
+def test_a_target_whose_process_has_died_gets_another(make_vector):
+    env = make_vector(PerilousEnv, 3, workers="forkserver")
+    env.reset(options={"tasks": [TWELVE] * 3})
+    env.step(["add 9", "add 1", "add 1"])
+    for pid in env.get_attr("pid")[1:]:
+        os.kill(pid, signal.SIGKILL)
+    time.sleep(0.2)
+    assert list(env.fork(0, [1, 2])) == [1, 2]
+    observations, *_ = env.step(["add 1"] * 3)
+    assert observations == ("You add 1. The counter shows 10.",) * 3
 
 
 @pytest.mark.parametrize("workers", ["inline", "threads"])

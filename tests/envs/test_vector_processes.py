@@ -2,6 +2,7 @@
 
 import logging
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -130,6 +131,8 @@ def test_long_texts_come_through_whole_both_ways(perilous):
     ("command", "fault"),
     [
         ("die", "the worker process was killed by SIGKILL; the worker was replaced"),
+        ("signal 40", "the worker process was killed by signal 40; the worker was replaced"),
+        ("mumble", "Mumbled: "),
         ("exit", "the worker process exited with code 3; the worker was replaced"),
         ("leave", "interrupted by SystemExit"),
         ("babble", "the worker process answered nonsense: what came is no message; the worker was"),
@@ -153,7 +156,7 @@ def test_a_peril_ends_one_episode_and_no_other(lasting, command, fault):
     assert (broken.terminated, broken.truncated) == (False, True)
     assert broken.info["end_reason"] == "fault"
     assert (broken.info["task_id"], broken.info["turn"], broken.info["score"]) == (NINE, 2, 0.5)
-    assert broken.retryable == (command != "ruin")
+    assert broken.retryable == (command not in ("ruin", "stumble"))
     with pytest.raises(ResetNeeded):
         env.send([1], ["add 1"])
     env.send_reset([1], tasks=[SIX])
@@ -177,7 +180,7 @@ def test_spawned_workers_survive_too(perilous):
     assert infos["turn"].tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("command", ["nap 60000", "brood"])
+@pytest.mark.parametrize("command", ["nap 60000", "brood", "flee"])
 def test_a_hung_step_is_given_up_and_nothing_of_the_others_lost(perilous, command):
     env = perilous(step_timeout_s=0.5)
     env.reset()
@@ -242,12 +245,52 @@ def test_a_worker_killed_from_outside_during_a_step_is_noticed_at_once(lasting):
     assert not results[1].fault
 
 
+def test_a_death_is_noticed_although_a_child_of_the_worker_holds_its_connection(perilous):
+    env = perilous(2, step_timeout_s=60.0)
+    env.reset()
+    env.step(["breed", "add 1"])
+    start = time.monotonic()
+    *_, infos = env.step(["die", "add 1"])
+    assert time.monotonic() - start < 30
+    assert infos["fault"][0].startswith("the worker process was killed by SIGKILL")
+
+
+def test_a_fault_that_is_raised_again_does_not_grow(lasting):
+    lengths = []
+    for _ in range(12):
+        lasting.send_reset([0])
+        receive(lasting, 1)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(
+                "agentgym_envs.vector.results._logger.warning",
+                lambda *_, exc_info: lengths.append(sum(map(len, exc_info.__notes__))),
+            )
+            lasting.send([0], ["repeat"])
+            assert receive(lasting, 1)[0].fault == "the wall is gone for good"
+    assert len(lengths) == 12
+    assert lengths[-1] < 20 * lengths[0]  # doubling: 2048 times
+
+
+def launcher_of(env):
+    pid = env.get_attr("pid")[0]
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_launcher_that_hangs_is_replaced(perilous, monkeypatch):
+    monkeypatch.setattr("agentgym_envs.vector.launcher._ANSWER_S", 0.5)
+    env = perilous(2)
+    env.reset()
+    os.kill(launcher_of(env), signal.SIGSTOP)
+    *_, infos = env.step(["die", "add 1"])
+    assert infos["fault"][0].startswith("the worker process ended, and so did the process that")
+    env.reset()
+    assert env.step(["add 1", "add 1"])[4]["fault"].tolist() == ["", ""]
+
+
 def test_all_go_on_after_the_launcher_was_killed(perilous):
     env = perilous(2)
     env.reset()
-    pid = env.get_attr("pid")[0]
-    launcher = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    os.kill(launcher, signal.SIGKILL)
+    os.kill(launcher_of(env), signal.SIGKILL)
     time.sleep(0.3)  # the kernel kills the workers
     *_, truncations, infos = env.step(["add 1", "add 1"])
     assert truncations.all()
@@ -291,7 +334,37 @@ def test_a_stopped_worker_does_not_block_the_caller(perilous):
     assert not results[1].fault
 
 
+def test_sending_a_long_text_costs_little_more_than_pickling_it(lasting):
+    lasting.send_reset([0])
+    receive(lasting, 1)
+    text = "x" * (64 << 20)
+    start = time.process_time()
+    pickle.dumps(text)
+    pickled = time.process_time()
+    lasting.send([0], [text])
+    receive(lasting, 1)
+    sent = time.process_time()
+    assert sent - pickled < 50 * (pickled - start)  # 5 times; copying the rest each time: 300
+
+
 # --------------------------------------------------------------------------------------- deadlines
+
+
+@pytest.mark.parametrize("workers", ["threads", "forkserver"])
+def test_limits_of_any_size_are_kept(make_vector, workers):
+    limits = {"step_timeout_s": 1e12, "reset_timeout_s": np.float64(1e12)}
+    env = make_vector(PerilousEnv, 2, workers=workers, **limits)
+    env.reset()
+    env.send([0, 1], ["nap 30", "nap 30"])
+    results = {}
+    while len(results) < 2:
+        results |= dict(env.recv(timeout=1e12))
+    assert not any(result.fault for result in results.values())
+
+
+@pytest.mark.parametrize("limit", [float("inf"), np.float64(4000), np.int64(4000)])
+def test_a_memory_limit_may_be_infinite_or_come_from_numpy(perilous, limit):
+    perilous(1, max_memory_mb=limit).reset()
 
 
 @pytest.mark.parametrize("workers", ["threads", "forkserver"])

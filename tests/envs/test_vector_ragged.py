@@ -160,6 +160,13 @@ def test_impossible_indices_are_refused(make_vector, indices, message):
         env.send(indices, ["add 1"] * len(indices))
 
 
+def test_an_index_in_the_place_of_indices_is_refused(make_vector):
+    env = make_vector()
+    env.reset()
+    with pytest.raises(TypeError, match="indices must be a sequence of whole numbers, got 0"):
+        env.send(0, "add 1")
+
+
 def test_indices_may_come_from_numpy(make_vector):
     env = make_vector()
     env.reset()

@@ -3,7 +3,9 @@
 import json
 import shlex
 
+import gymnasium
 import pytest
+from gymnasium.envs.registration import EnvSpec
 
 from agentgym_train.assemble import start_run
 from agentgym_train.cli import main
@@ -119,6 +121,33 @@ def test_demonstrations_longer_than_the_context_are_left_out(tmp_path):
     assert 0 < len(lengths) < 40
     assert max(lengths) <= 140
     parts.close()
+
+
+def test_any_registered_world_of_text_can_be_trained_in(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    spec = EnvSpec("Test/Numbers-v0", entry_point="counting:CountingEnv", disable_env_checker=True)
+    monkeypatch.setitem(gymnasium.registry, spec.id, spec)
+    words = ["--env.id", spec.id, "--env.arguments", '{"highest": 20}', "--json"]
+    assert main([*TINY, *words]) == 0
+    assert json.loads(capsys.readouterr().out)["n_eval"] == 3
+
+
+def test_a_context_too_short_for_a_later_task_is_refused_before_the_run(
+    tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    words = ["--env.id", "AgentGym/TextCraft-v0", "--env.arguments", "{}", "--eval.tasks", "50"]
+    words += ["--warmup.demonstrations.horizon", "30", "--sampling.max-tokens", "24"]
+    parts, _ = start_run(parse_settings([*TINY, *words, "--model.max-context", "4096"]))
+    lengths = []
+    for task in parts.world.test:
+        observation, _ = parts.world.probe.reset(seed=0, options={"task": task})
+        lengths.append(len(parts.collector.first_prompt(task, observation)) + 24)
+    parts.close()
+    assert lengths[0] < max(lengths)
+    assert main([*TINY, *words, "--model.max-context", str(max(lengths) - 1)]) == 2
+    assert "the first prompt of task 'textcraft/" in only_error(capsys)
+    assert not (tmp_path / "runs/first-run-2").exists()
 
 
 def test_a_finished_model_can_be_trained_on(tmp_path, monkeypatch, capsys):

@@ -514,7 +514,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             "success": self._end_reason is EndReason.SUCCESS,
             "action_valid": action_valid,
             "format_errors": self._format_errors,
-            "end_reason": str(self._end_reason),
+            "end_reason": self._end_reason.value,
         }
         if self._info_keys:
             info |= self._asked_info()

@@ -53,11 +53,12 @@ def craft(world: TextCraftWorld, item: str, ingredients: str, amount: int | None
     """
     asked = craft_order(world.book, item, ingredients, amount)
     have = world.inventory
-    lacking = {part: n - have.get(part, 0) for part, n in asked.used.items()}
-    if any(n > 0 for n in lacking.values()):
-        missing = amount_list((part, n) for part, n in lacking.items() if n > 0)
+    missing = [
+        (part, n - have.get(part, 0)) for part, n in asked.used.items() if n > have.get(part, 0)
+    ]
+    if missing:
         raise CommandError(
-            f"You do not have all of that: {missing} missing. {inventory_text(world)}"
+            f"You do not have all of that: {amount_list(missing)} missing. {inventory_text(world)}"
         )
     world.remove(asked.used)
     name = asked.recipe.output

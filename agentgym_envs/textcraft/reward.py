@@ -24,5 +24,7 @@ def score(world: TextCraftWorld) -> float:
     """
     if world.is_done:
         return 1.0
+    if not world.needs:
+        return 0.0
     met = sum(had == need.amount for had, need in zip(world.progress, world.needs, strict=True))
-    return met / len(world.needs) if met else 0.0
+    return met / len(world.needs)

@@ -79,7 +79,7 @@ class Launcher:
         Raises:
             OSError: this machine can start no process.
         """
-        if self._process.poll() is not None:  # somebody has killed it, and with it all workers
+        if not self._is_running():  # somebody has killed it, and with it all workers
             self._control.close()
             self._launch(serial)
         socket.send_fds(self._control, [COMMAND.pack(START, serial)], [sock.fileno()])
@@ -89,7 +89,7 @@ class Launcher:
 
         If not, the worker ends too, however alive it may still look.
         """
-        return serial >= self._first_serial and self._process.poll() is None
+        return serial >= self._first_serial and self._is_running()
 
     def end(self, serial: int) -> str:
         """Kill a worker, and what it has started, if it has not ended yet.
@@ -120,6 +120,15 @@ class Launcher:
         if exit_code < 0:
             return f"was killed by {_SIGNALS.get(-exit_code, f'signal {-exit_code}')}"
         return f"exited with code {exit_code}"
+
+    def _is_running(self) -> bool:
+        # Not `Popen.poll`: Ctrl-C in there can leave its lock locked for good.
+        try:
+            return bool(self._control.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Wait until all workers have ended, which they do when their connections are closed."""

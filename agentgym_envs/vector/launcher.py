@@ -81,6 +81,7 @@ class Launcher:
         """
         if not self._is_running():  # somebody has killed it, and with it all workers
             self._control.close()
+            self._kill()
             self._launch(serial)
         socket.send_fds(self._control, [COMMAND.pack(START, serial)], [sock.fileno()])
 
@@ -107,8 +108,7 @@ class Launcher:
                 ended, exit_code = STATUS.unpack(self._control.recv(STATUS.size))
                 self._exit_codes[ended] = exit_code
         except (OSError, struct.error):  # it has died or hangs
-            self._process.kill()
-            self._process.wait()
+            self._kill()
             return _ENDED_WITH_LAUNCHER
         finally:
             self._control.settimeout(None)
@@ -137,8 +137,11 @@ class Launcher:
         try:
             self._process.wait(CLOSE_GRACE_S + _ANSWER_S)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+            self._kill()
+
+    def _kill(self) -> None:
+        self._process.kill()
+        self._process.wait()
 
 
 def _output(fd: int) -> int | None:

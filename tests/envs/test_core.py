@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from counting import BareEnv, CountingEnv, FaultyEnv, PlainEnv
 
+from agentgym_envs import core
 from agentgym_envs.core import INFO_TYPES, MAX_OBSERVATION, MAX_REPLY, TextEnv
 from agentgym_envs.errors import (
     EnvFault,
@@ -399,3 +400,13 @@ def test_a_family_that_lacks_a_part_cannot_be_made():
 
     with pytest.raises(TypeError, match="_begin, _execute, _load_tasks, _make_grammar, _rules"):
         Unfinished()
+
+
+def test_what_is_remembered_of_replies_is_bounded_and_changes_nothing(env, monkeypatch):
+    monkeypatch.setattr(core, "MAX_REMEMBERED", 2)
+    env.reset(options={"task": NINE, "horizon": 20})
+    long = " " * core.MAX_REMEMBERED_REPLY + "add 1"
+    replies = ["add 1", "add 1", "nonsense", "add 2", "add 3", long, "add 1"]
+    infos = [env.step(reply)[4] for reply in replies]
+    assert [info["action_valid"] for info in infos] == [reply != "nonsense" for reply in replies]
+    assert list(env.unwrapped._commands) == ["add 3", "add 1"]  # "add 3" found two and no room

@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from agentgym_envs.registration import register_family
+from agentgym_envs.registration import register_family, register_text_env
 
 if TYPE_CHECKING:
     from agentgym_envs.core import TextEnv as TextEnv
@@ -50,6 +50,7 @@ __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 register_family("BabyAI", "agentgym_envs.babyai.env")
 register_family("TextCraft", "agentgym_envs.textcraft.env")
+register_text_env("AgentGymMixture-v0", "agentgym_envs.mixture:MixtureEnv")
 
 
 def __getattr__(name: str) -> Any:

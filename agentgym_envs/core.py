@@ -93,7 +93,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     """Name of the family, ``"babyai"``."""
     version: ClassVar[str]
     """Version of the rules; part of saved states."""
-    capabilities: ClassVar[frozenset[str]] = frozenset()
+    capabilities: frozenset[str] = frozenset()
     """Any of ``"clone"``, ``"oracle"``, ``"admissible"``, ``"state_key"``."""
     rewards: ClassVar[Mapping[str, RewardFunction]] = {"default": score_gain}
     """Reward functions by name."""
@@ -103,9 +103,9 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
     """The family's own keys for `info_keys`, with their types."""
     agentgym_name: ClassVar[str] = ""
     """How AgentGym's item ids name this family, ``"babyai"`` in ``babyai_17``; "" if not at all."""
-    step_timeout_s: ClassVar[float] = 60.0
+    step_timeout_s: float = 60.0
     """Deadline of a step, in seconds, that vector workers keep unless told otherwise."""
-    reset_timeout_s: ClassVar[float] = 300.0
+    reset_timeout_s: float = 300.0
     """Deadline of a reset, in seconds, that vector workers keep unless told otherwise."""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:

@@ -56,6 +56,8 @@ class Turn:
         context_ids: token ids appended before sampling, or None for a record without tokens.
         sampled_ids: token ids the policy sampled, in order.
         logprobs: log-probability of each sampled id under the sampling distribution.
+        temperature: what the model's logits were divided by to sample them, 0 if the likeliest were
+            taken, None if no model sampled them.
         finish_reason: ``"stop"`` if the reply ended by itself, ``"length"`` if it was cut.
         weights_version: version of the weights that sampled the reply.
         role: ``"tool"`` if the observation answers a tool call, None if it is the user's.
@@ -71,6 +73,7 @@ class Turn:
     context_ids: list[int] | None = None
     sampled_ids: list[int] | None = None
     logprobs: list[float] | None = None
+    temperature: float | None = None
     finish_reason: str | None = None
     weights_version: int | None = None
     role: str | None = None
@@ -150,6 +153,26 @@ class Episode:
                 *[True] * len(turn.sampled_ids or ()),
             )
         ]
+
+    @property
+    def token_rewards(self) -> list[float]:
+        """Reward of each sampled token, in order: (n,); [] if none was sampled.
+
+        A turn's reward sits on the last token it sampled. The reward of a turn without sampled
+        tokens goes back to the most recent one, or, before any, forward to the last one of the
+        first turn that has some. The sum is the return.
+        """
+        rewards: list[float] = []
+        waiting = 0.0
+        for turn in self.turns:
+            if turn.sampled_ids:
+                rewards += [0.0] * len(turn.sampled_ids)
+                waiting, rewards[-1] = 0.0, waiting + turn.reward
+            elif rewards:
+                rewards[-1] += turn.reward
+            else:
+                waiting += turn.reward
+        return rewards
 
     def to_json(self) -> dict[str, Any]:
         """The episode as JSON values, with the schema version."""

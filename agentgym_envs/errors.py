@@ -3,16 +3,19 @@
 ::
 
     AgentGymError
-    ├── UnknownName (ValueError)     a name that is not in its list; the text suggests near ones
-    ├── InvalidTask (ValueError)     a task, a task file or a manifest that cannot be used
-    ├── InvalidRecord (ValueError)   an episode record that cannot be read
-    ├── InvalidState (ValueError)    a saved state of another family, version or set of arguments
-    ├── Unsupported                  a capability that this family or backend does not have
-    ├── NoPlan                       the oracle found no way from the current state to the goal
-    ├── EnvFault (RuntimeError)      the world's infrastructure broke; never a reward
-    │   └── WorkerFault              a vector worker died, hung or answered nonsense
-    └── CommandError (ValueError)    what a policy wrote cannot be done; becomes an observation
-        └── FormatError              the reply holds no command in the expected format
+    ├── UnknownName (ValueError)        a name that is not in its list; near ones are suggested
+    ├── InvalidTask (ValueError)        a task, a task file or a manifest that cannot be used
+    ├── InvalidRecord (ValueError)      an episode record that cannot be read
+    ├── InvalidState (ValueError)       a saved state of another family, version or arguments
+    ├── Unsupported                     a capability that this family or backend does not have
+    ├── InvalidEvaluation (ValueError)  an evaluation that cannot be done or compared as asked
+    ├── NoPlan                          the oracle found no way from the current state to the goal
+    ├── PolicyStopped                   a policy ends its episode, as with a full context
+    ├── PolicyFault (RuntimeError)      a policy could not be asked; never a reward
+    ├── EnvFault (RuntimeError)         the world's infrastructure broke; never a reward
+    │   └── WorkerFault                 a vector worker died, hung or answered nonsense
+    └── CommandError (ValueError)       what a policy wrote cannot be done; becomes an observation
+        └── FormatError                 the reply holds no command in the expected format
 
 A policy's mistakes never leave an environment as exceptions: `CommandError` is caught by
 `TextEnv.step` and answered in the observation. `EnvFault` does leave a single environment; the
@@ -76,6 +79,36 @@ class Unsupported(AgentGymError, NotImplementedError):
 
 class NoPlan(AgentGymError):
     """The oracle found no way from the current state to the goal, within its bounds."""
+
+
+class InvalidEvaluation(AgentGymError, ValueError):
+    """An evaluation that cannot be done as asked, or two that cannot be compared."""
+
+
+class PolicyStopped(AgentGymError):
+    """A policy ends its episode itself.
+
+    Args:
+        message: why.
+        reason: how the episode ends: an `EndReason` that a driver may set.
+    """
+
+    def __init__(self, message: str, *, reason: str = "stopped") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class PolicyFault(AgentGymError, RuntimeError):
+    """What answers for a policy broke: a service was not reached or spoke nonsense.
+
+    Args:
+        message: what broke.
+        retryable: whether another try may work.
+    """
+
+    def __init__(self, message: str, *, retryable: bool = True) -> None:
+        super().__init__(message)
+        self.retryable = retryable
 
 
 class EnvFault(AgentGymError, RuntimeError):

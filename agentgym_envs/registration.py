@@ -22,20 +22,29 @@ def register_family(name: str, module: str) -> None:
         name: the family's public name, ``"BabyAI"``.
         module: the module that holds ``<name>Env`` and its ``make_vector``.
     """
-    env_id = f"{NAMESPACE}/{name}-v0"
+    register_text_env(f"{NAMESPACE}/{name}-v0", f"{module}:{name}Env")
+
+
+def register_text_env(env_id: str, entry_point: str) -> None:
+    """Register an environment whose module holds its ``make_vector``, unless it is there already.
+
+    Args:
+        env_id: the id.
+        entry_point: ``"module:class"``.
+    """
     if env_id in gymnasium.registry:
         return
     gymnasium.register(
         env_id,
-        entry_point=f"{module}:{name}Env",
-        vector_entry_point=f"{module}:make_vector",
+        entry_point=entry_point,
+        vector_entry_point=f"{entry_point.partition(':')[0]}:make_vector",
         order_enforce=False,
         disable_env_checker=True,
     )
 
 
 def registered_ids() -> list[str]:
-    """All ids of this package, sorted."""
+    """The ids of all families of this package, sorted."""
     return sorted(env_id for env_id in gymnasium.registry if env_id.startswith(f"{NAMESPACE}/"))
 
 

@@ -5,13 +5,15 @@ of tasks: it holds row numbers into a `TaskSource` and makes a `Task` when one i
 set of a hundred thousand tasks costs an array. Families implement `TaskSource`; splits are named,
 never index arithmetic.
 
-Left out: weights and mixtures over families. They belong to whoever samples tasks.
+Left out: weights. They belong to whoever samples tasks.
 """
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 import hashlib
+import itertools
 import json
 import operator
 from collections import Counter
@@ -162,8 +164,19 @@ class TaskSet(Sequence[Task]):
 
     def __contains__(self, item: object) -> bool:
         task_id = item.id if isinstance(item, Task) else item
-        row = self._source.row(task_id) if isinstance(task_id, str) else None
-        return row is not None and bool((self._rows == row).any())
+        return isinstance(task_id, str) and self.position(task_id) is not None
+
+    def position(self, task_id: str) -> int | None:
+        """Where in this set the task with this id is, or None."""
+        row = self._source.row(task_id)
+        if row is None:
+            return None
+        found = np.flatnonzero(self._rows == row)
+        return int(found[0]) if len(found) else None
+
+    def near_ids(self, task_id: str) -> Sequence[str]:
+        """A few ids to suggest for one that does not exist."""
+        return self._source.near_ids(task_id)
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -232,6 +245,39 @@ class ListSource:
 
     def near_ids(self, task_id: str) -> Sequence[str]:
         return tuple(self._row_of)
+
+
+class _JoinedSource:
+    """The tasks of several sets, one after the other."""
+
+    def __init__(self, sets: Sequence[TaskSet]) -> None:
+        self._sets = sets
+        self._starts = [0, *itertools.accumulate(len(tasks) for tasks in sets)]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def task(self, row: int) -> Task:
+        which = bisect.bisect_right(self._starts, row) - 1
+        return self._sets[which][row - self._starts[which]]
+
+    def row(self, task_id: str) -> int | None:
+        for start, tasks in zip(self._starts, self._sets, strict=False):
+            if (position := tasks.position(task_id)) is not None:
+                return start + position
+        return None
+
+    def near_ids(self, task_id: str) -> Sequence[str]:
+        return [near for tasks in self._sets for near in tasks.near_ids(task_id)]
+
+
+def join(sets: Sequence[TaskSet]) -> TaskSet:
+    """The tasks of `sets`, one set after the other; copies no task.
+
+    Args:
+        sets: sets that share no id.
+    """
+    return TaskSet(_JoinedSource(sets))
 
 
 def _is_count(value: object, least: int) -> bool:

@@ -6,6 +6,7 @@ Everything here is construction; what happens step by step is in `agentgym_train
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 import shutil
 import time
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from agentgym_envs.demonstrations import transcripts
 from agentgym_envs.episodes import Episode
+from agentgym_envs.seeds import stable_seed
 from agentgym_envs.vector import TextVectorEnv
 from agentgym_train.algorithms import Algorithm
 from agentgym_train.algorithms.sft import SFT
@@ -22,20 +25,21 @@ from agentgym_train.chat.template import ChatTemplate
 from agentgym_train.chat.tokenizer import train_tokenizer
 from agentgym_train.checkpoint import (
     Checkpoint,
-    latest_checkpoint,
+    find_checkpoint,
     load_checkpoint,
     random_states,
     restore_random_states,
     save_checkpoint,
 )
-from agentgym_train.config import ModelConfig, TrainConfig, write_config
+from agentgym_train.config import TrainConfig, write_config
 from agentgym_train.critic import Critic
 from agentgym_train.engines.torch import TorchEngine
 from agentgym_train.errors import ConfigError, ModelError
 from agentgym_train.learner import Learner, frozen_copy
 from agentgym_train.model import create_model, load_model, load_tokenizer
-from agentgym_train.rollout.collector import Collector, stable_seed
-from agentgym_train.rollout.demonstrations import DemonstrationConfig, transcripts, with_tokens
+from agentgym_train.monitor import Monitor
+from agentgym_train.rollout.collector import Collector, EpisodeContext
+from agentgym_train.rollout.demonstrations import DemonstrationConfig, with_tokens
 from agentgym_train.runs import Progress, RunFolder, choose_run_folder, create_run_folder
 from agentgym_train.world import World, build_world, fingerprint
 
@@ -56,55 +60,44 @@ class Policy:
     template: ChatTemplate
 
 
-def device_of(name: str) -> torch.device:
-    """The device called `name`; ``"auto"`` takes a GPU where there is one.
+def build_policy(config: TrainConfig, demonstrations: Sequence[Episode] = ()) -> Policy:
+    """A new small model with its own tokenizer, or the one at ``model.path``; sets torch's threads.
+
+    Args:
+        config: which model, and where it lives; fp32 weights everywhere.
+        demonstrations: texts to train a new tokenizer on.
 
     Raises:
         ConfigError: a GPU is wanted and there is none.
+        ModelError: the folder is no usable model.
     """
+    torch.set_num_threads(config.run.threads or len(os.sched_getaffinity(0)))
+    settings, device = config.model, _device_of(config.run.device)
+    if settings.path:
+        tokenizer = load_tokenizer(settings.path)
+        model = load_model(settings.path, dtype=torch.float32, device=device)
+        _check_vocabulary(model, tokenizer, settings.path)
+    else:
+        tokenizer = train_tokenizer(transcripts(demonstrations), settings.vocab_size)
+        model = create_model(
+            len(tokenizer),
+            architecture=settings.architecture,
+            hidden_size=settings.hidden_size,
+            num_layers=settings.num_layers,
+            num_heads=settings.num_heads,
+            max_context=settings.max_context,
+            seed=stable_seed(config.run.seed, "weights") % 2**32,
+        )
+        torch.nn.Module.to(model, device)  # in place; transformers' own `to` has a wrong signature
+    return Policy(model, tokenizer, ChatTemplate(tokenizer))
+
+
+def _device_of(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == "cuda" and not torch.cuda.is_available():
         raise ConfigError("run.device is 'cuda' but torch sees no GPU; use 'auto' or 'cpu'")
     return torch.device(name)
-
-
-def set_threads(threads: int) -> None:
-    """Give torch `threads` CPU threads; 0 takes one a core."""
-    torch.set_num_threads(threads or len(os.sched_getaffinity(0)))
-
-
-def build_policy(
-    config: ModelConfig, demonstrations: Sequence[Episode], *, seed: int, device: torch.device
-) -> Policy:
-    """A new small model with its own tokenizer, or the model at ``config.path``.
-
-    Args:
-        config: which model.
-        demonstrations: texts to train a new tokenizer on.
-        seed: of a new model's weights.
-        device: where it lives; fp32 weights on either.
-
-    Raises:
-        ModelError: the folder is no usable model.
-    """
-    if config.path:
-        tokenizer = load_tokenizer(config.path)
-        model = load_model(config.path, dtype=torch.float32, device=device)
-        _check_vocabulary(model, tokenizer, config.path)
-    else:
-        tokenizer = train_tokenizer(transcripts(demonstrations), config.vocab_size)
-        model = create_model(
-            len(tokenizer),
-            architecture=config.architecture,
-            hidden_size=config.hidden_size,
-            num_layers=config.num_layers,
-            num_heads=config.num_heads,
-            max_context=config.max_context,
-            seed=seed,
-        )
-        torch.nn.Module.to(model, device)  # in place; transformers' own `to` has a wrong signature
-    return Policy(model, tokenizer, ChatTemplate(tokenizer))
 
 
 def _check_vocabulary(
@@ -120,7 +113,7 @@ def _check_vocabulary(
         )
 
 
-def build_collector(config: TrainConfig, world: World, policy: Policy) -> Collector:
+def build_collector(config: TrainConfig, context: EpisodeContext, policy: Policy) -> Collector:
     """Environments and engine around the policy's own module."""
     envs = TextVectorEnv(
         config.env.id,
@@ -140,7 +133,7 @@ def build_collector(config: TrainConfig, world: World, policy: Policy) -> Collec
         engine,
         policy.template,
         sampling=config.sampling,
-        context=world.context(),
+        context=context,
         seed=config.run.seed,
         show_instructions=config.model.instructions,
     )
@@ -169,13 +162,12 @@ class Parts:
         self.folder = folder
         self.world = world
         self.policy = policy
-        self.collector = build_collector(config, world, policy)
+        self.collector = build_collector(config, world.context(), policy)
         self.engine = self.collector.engine
         self.horizon = config.horizon.build()
-        self.order = world.order
+        self.curriculum = world.curriculum
+        self.monitor = Monitor(config.monitor)
         self.phase = ""
-        self._fingerprint = fingerprint(config, world)
-        self._demonstrations: dict[DemonstrationConfig, list[Episode]] = {}
 
     def enter_phase(self, phase: str) -> None:
         """Make learner and algorithm of `phase`, unless the run is in it already."""
@@ -183,7 +175,7 @@ class Parts:
             return
         supervised = {"warmup": self.config.warmup, "sft": self.config.sft}.get(phase)
         seed = stable_seed(self.config.run.seed, phase) % 2**32
-        self.algorithm = SFT() if supervised else self.config.policy_gradient(seed=seed)
+        self.algorithm = SFT() if supervised else self.config.build_algorithm(seed=seed)
         learner = self.config.learner
         if supervised:
             learner = dataclasses.replace(
@@ -197,6 +189,7 @@ class Parts:
         self.learner.weights_version = version  # goes on counting through the phases
         self.phase = phase
 
+    @functools.cache  # noqa: B019 - one for each run
     def demonstrations(self, config: DemonstrationConfig) -> list[Episode]:
         """Demonstrations with the tokens a policy would have had to sample; made once.
 
@@ -205,20 +198,17 @@ class Parts:
         Raises:
             ConfigError: none is short enough.
         """
-        if config not in self._demonstrations:
-            show, longest = self.config.model.instructions, self.config.model.max_context
-            encoded = [
-                with_tokens(episode, self.policy.template, episode.instructions if show else "")
-                for episode in self.world.demonstrations(config)
-            ]
-            fitting = [episode for episode in encoded if len(episode.token_ids) <= longest]
-            if not fitting:
-                raise ConfigError(
-                    f"none of {len(encoded)} demonstrations fits the context of {longest} tokens; "
-                    "raise model.max_context or lower demonstrations.horizon"
-                )
-            self._demonstrations[config] = fitting
-        return self._demonstrations[config]
+        show, longest = self.config.model.instructions, self.config.model.max_context
+        encoded = [
+            with_tokens(episode, self.policy.template, episode.instructions if show else "")
+            for episode in self.world.demonstrations(config)
+        ]
+        if fitting := [episode for episode in encoded if len(episode.token_ids) <= longest]:
+            return fitting
+        raise ConfigError(
+            f"none of {len(encoded)} demonstrations fits the context of {longest} tokens; "
+            "raise model.max_context or lower demonstrations.horizon"
+        )
 
     def save(self, progress: Progress) -> None:
         """Write a checkpoint of the run as it is now.
@@ -229,11 +219,12 @@ class Parts:
         tensors, counters = self.learner.state_dict()
         state = {
             "step": progress.step,
+            "best": progress.best,
             "progress": progress.to_json(),
             "phase": self.phase,
             "learner": counters,
-            "horizon": self.horizon.state_dict(),
-            "fingerprint": self._fingerprint,
+            "fingerprint": fingerprint(self.config, self.world),
+            **{name: part.state_dict() for name, part in self._stateful().items()},
         }
         save_checkpoint(
             self.folder.checkpoints,
@@ -245,7 +236,7 @@ class Parts:
         )
 
     def restore(self, checkpoint: Checkpoint) -> Progress:
-        """Take over learner, schedule and random states; the model is the checkpoint's own.
+        """Take over everything but the model, which is the checkpoint's own.
 
         Raises:
             CheckpointError: the checkpoint lacks something.
@@ -253,10 +244,15 @@ class Parts:
         state, tensors = checkpoint.state, checkpoint.tensors
         self.enter_phase(state["phase"])
         self.learner.load_state_dict(tensors, state["learner"])
-        self.horizon.load_state_dict(state["horizon"])
+        for name, part in self._stateful().items():
+            part.load_state_dict(state[name])
         self.engine.load_weights(None, self.learner.weights_version)
         restore_random_states(tensors)
         return Progress.from_json(state["progress"])
+
+    def _stateful(self) -> dict[str, Any]:
+        """What learns from results."""
+        return {"horizon": self.horizon, "curriculum": self.curriculum, "monitor": self.monitor}
 
     def close(self) -> None:
         """End the environments' workers."""
@@ -273,16 +269,9 @@ def start_run(config: TrainConfig) -> tuple[Parts, Progress]:
     """
     started = time.perf_counter()
     folder = choose_run_folder(config.run.dir, config.preset)
-    set_threads(config.run.threads)
     world = build_world(config)
     texts = () if config.model.path else world.demonstrations(config.warmup.demonstrations)
-    policy = build_policy(
-        config.model,
-        texts,
-        seed=stable_seed(config.run.seed, "weights") % 2**32,
-        device=device_of(config.run.device),
-    )
-    parts = Parts(config, folder, world, policy)
+    parts = Parts(config, folder, world, build_policy(config, texts))
     parts.enter_phase("warmup" if config.warmup.steps else config.run.algorithm)
     _check_first_prompts(parts)
     if config.warmup.steps:
@@ -299,27 +288,29 @@ def start_run(config: TrainConfig) -> tuple[Parts, Progress]:
 def _check_first_prompts(parts: Parts) -> None:
     """Refuse a context that is too short for tasks which the run will come to."""
     world = parts.world
-    tasks = [*world.test[:_PROMPTS_CHECKED], *world.dev[:_PROMPTS_CHECKED], *world.order.step(0)]
+    held_out = [*world.test[:_PROMPTS_CHECKED], *world.dev[:_PROMPTS_CHECKED]]
+    tasks = [*held_out, *world.curriculum.step(0)]
     first = [(world.probe.reset(seed=0, options={"task": task})[0], task) for task in tasks]
     first.sort(key=lambda pair: -len(pair[0]))  # the longest is the one to be told of
     for observation, task in first:
         parts.collector.first_prompt(task, observation)
 
 
-def resume_run(config: TrainConfig, folder: RunFolder) -> tuple[Parts, Progress]:
-    """A run at the state of its newest checkpoint.
+def resume_run(
+    config: TrainConfig, folder: RunFolder, which: str = "last"
+) -> tuple[Parts, Progress]:
+    """A run at the state of one of its checkpoints, see `find_checkpoint`.
 
     Raises:
         CheckpointError: there is none, or it belongs to other settings or tasks.
     """
     started = time.perf_counter()
-    set_threads(config.run.threads)
     world = build_world(config)
     checkpoint = load_checkpoint(
-        latest_checkpoint(folder.checkpoints), fingerprint=fingerprint(config, world)
+        find_checkpoint(folder.checkpoints, which), fingerprint=fingerprint(config, world)
     )
     model = dataclasses.replace(config.model, path=str(checkpoint.model_folder))
-    policy = build_policy(model, (), seed=0, device=device_of(config.run.device))
+    policy = build_policy(dataclasses.replace(config, model=model))
     parts = Parts(config, folder, world, policy)
     progress = parts.restore(checkpoint)
     progress.seconds += time.perf_counter() - started

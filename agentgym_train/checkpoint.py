@@ -9,8 +9,9 @@
       index.json             size and SHA-256 of each file above; written last
 
 A checkpoint is written into a hidden folder beside its final place, flushed to the disk, and
-renamed. A folder whose index does not match its files is not a checkpoint: `latest_checkpoint`
-passes it over. One process writes into a folder of checkpoints at a time.
+renamed. A folder whose index does not match its files is not a checkpoint: `find_checkpoint`
+passes it over. The newest few are kept, and beside them the one that ``state["best"]`` names. One
+process writes into a folder of checkpoints at a time.
 
 Left out: tensors in several files for several ranks.
 """
@@ -24,7 +25,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+from agentgym_envs.evaluation.plan import differences
 from agentgym_train.errors import CheckpointError
 from agentgym_train.model import save_model
 
@@ -78,15 +80,16 @@ def save_checkpoint(
     state: Mapping[str, Any],
     keep: int,
 ) -> Path:
-    """Write ``step-<number>`` into `folder` and keep the newest few.
+    """Write ``step-<number>`` into `folder` and delete the oldest.
 
     Args:
         folder: the folder of checkpoints; created if missing.
         model: saved in its own precision.
         tokenizer: saved beside it.
         tensors: every other tensor, by name.
-        state: JSON values; ``state["step"]`` is the number of the checkpoint.
-        keep: how many checkpoints to keep, this one included; the oldest are deleted.
+        state: JSON values; ``state["step"]`` is the number of the checkpoint, and
+            ``state["best"]["step"]``, if it is there, that of one which is never deleted.
+        keep: how many of the newest checkpoints to keep, this one included.
 
     Returns:
         The checkpoint's folder. A checkpoint of the same step is replaced.
@@ -96,61 +99,53 @@ def save_checkpoint(
             older checkpoints are as before.
     """
     folder = Path(folder)
-    final = folder / f"step-{state['step']:06d}"
+    final = _path_of(folder, state["step"])
     writing = folder / (_WRITING + final.name)
     try:
         _finish_replacements(folder)
         for leftover in folder.glob(_WRITING + "*"):
             shutil.rmtree(leftover)
         (writing / _MODEL).mkdir(parents=True)
-        _write(writing, model, tokenizer, tensors, state)
+        save_model(model, tokenizer, writing / _MODEL)
+        on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+        save_file(on_cpu, writing / _TENSORS)
+        _write_json(writing / _STATE, state)
+        _write_index(writing)
         _move(writing, final)
-    except (OSError, SafetensorError) as error:
+    except Exception as error:
+        # For a full disk the tokenizers library raises the base class itself.
+        if type(error) is not Exception and not isinstance(error, OSError | SafetensorError):
+            raise
         raise CheckpointError(
             f"cannot save the checkpoint {final}: {error}; free space or choose another folder, "
             "older checkpoints are still good"
         ) from error
     finally:
         shutil.rmtree(writing, ignore_errors=True)
-    _delete_oldest(folder, newest=final, keep=keep)
+    best = _path_of(folder, (state.get("best") or state)["step"])
+    others = [path for path in _newest_first(folder) if path not in (final, best)]
+    for path in others[max(0, keep - 1) :]:
+        shutil.rmtree(path, ignore_errors=True)
     return final
 
 
-def _write(
-    folder: Path,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    tensors: Mapping[str, torch.Tensor],
-    state: Mapping[str, Any],
-) -> None:
-    try:
-        save_model(model, tokenizer, folder / _MODEL)
-    except Exception as error:
-        # For a full disk the tokenizers library raises the base class itself.
-        if type(error) is Exception:
-            raise OSError(str(error)) from error
-        raise
-    save_file(
-        {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()},
-        folder / _TENSORS,
-    )
-    _write_json(folder / _STATE, state)
-    paths = sorted(folder.rglob("*"))
-    for path in paths:
-        _flush(path)
-    index = {
-        "schema": CHECKPOINT_SCHEMA,
-        "files": {
-            path.relative_to(folder).as_posix(): _digest(path) for path in paths if path.is_file()
-        },
-    }
-    _write_json(folder / _INDEX, index)
-    _flush(folder / _INDEX)
-    _flush(folder)
+def _path_of(folder: Path, step: int) -> Path:
+    return folder / f"step-{step:06d}"
 
 
 def _write_json(path: Path, data: Mapping[str, Any]) -> None:
     path.write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _write_index(folder: Path) -> None:
+    """Flush all that is in the folder, and seal it."""
+    paths = sorted(folder.rglob("*"))
+    for path in paths:
+        _flush(path)
+    files = {path.relative_to(folder).as_posix(): _digest(path) for path in paths if path.is_file()}
+    _write_json(folder / _INDEX, {"schema": CHECKPOINT_SCHEMA, "files": files})
+    _flush(folder / _INDEX)
+    _flush(folder)
 
 
 def _digest(path: Path) -> dict[str, int | str]:
@@ -187,40 +182,59 @@ def _finish_replacements(folder: Path) -> None:
             os.rename(replaced, final)
 
 
-def _newest_first(folder: Path) -> list[Path]:
-    """Folders named like checkpoints; of one step, one that was being replaced comes last."""
+def _newest_first(folder: Path) -> dict[Path, int]:
+    """Folders named like checkpoints, and their steps; of one step, one that was being replaced
+    comes last.
+    """
     found = [(_NAME.fullmatch(path.name), path) for path in folder.glob("*")]
-    keyed = [((int(match[2]), match[1] is None), path) for match, path in found if match]
-    return [path for _, path in sorted(keyed, reverse=True)]
+    keyed = [(int(match[2]), match[1] is None, path) for match, path in found if match]
+    return {path: step for step, _, path in sorted(keyed, reverse=True)}
 
 
-def _delete_oldest(folder: Path, *, newest: Path, keep: int) -> None:
-    others = [path for path in _newest_first(folder) if path != newest]
-    for path in others[max(0, keep - 1) :]:
-        shutil.rmtree(path, ignore_errors=True)
-
-
-def latest_checkpoint(folder: str | Path) -> Path:
-    """The newest checkpoint that is whole; broken ones are logged and passed over.
+def find_checkpoint(folder: str | Path, which: str = "last") -> Path:
+    """The checkpoint that a person means.
 
     Changes nothing, so it may be called while another process saves.
 
+    Args:
+        folder: the folder of checkpoints.
+        which: ``"last"``, the newest that is whole, broken ones are logged and passed over;
+            ``"best"``, that with the highest held-out success, of equals the earliest; or the
+            number of a step.
+
     Raises:
-        CheckpointError: there is none.
+        CheckpointError: there is none, or it is broken; the text lists the steps that are there.
     """
-    candidates = _newest_first(Path(folder))
-    for path in candidates:
+    found, wanted = _newest_first(Path(folder)), which
+    if which == "best" and found:
+        best = _read(find_checkpoint(folder), _STATE).get("best")
+        if best is None:
+            raise CheckpointError(
+                f"no checkpoint in {folder} was evaluated on held-out tasks; choose a step, or "
+                "start a run with eval.every above 0"
+            )
+        wanted = str(best["step"])
+    for path in [path for path, step in found.items() if wanted in ("last", str(step))]:
         try:
             _verify(path)
         except CheckpointError as error:
             logger.warning("passing over a broken checkpoint: %s", error)
         else:
             return path
+    steps = ", ".join(map(str, sorted(set(found.values()))))
     raise CheckpointError(
-        f"no whole checkpoint in {folder}: {len(candidates)} found, all of them broken"
-        if candidates
+        f"no whole checkpoint {which!r} in {folder}, expected 'last', 'best' or a step of {steps}"
+        if found
         else f"no checkpoint in {folder}; start the run anew"
     )
+
+
+def delete_later(folder: str | Path, step: int) -> list[int]:
+    """Delete the checkpoints after `step`, the newest first; gives their steps."""
+    later = {path: found for path, found in _newest_first(Path(folder)).items() if found > step}
+    for path in later:
+        shutil.rmtree(path)
+    return sorted(set(later.values()))
 
 
 def load_checkpoint(
@@ -237,29 +251,29 @@ def load_checkpoint(
     """
     path = Path(path)
     _verify(path)
-    try:
-        state = json.loads((path / _STATE).read_text(encoding="utf-8"))
-        tensors = load_file(path / _TENSORS)
-    except (OSError, ValueError, SafetensorError) as error:
-        raise CheckpointError(f"cannot read the checkpoint {path}: {error}") from error
+    state = _read(path, _STATE)
     if fingerprint is not None:
         check_fingerprint(fingerprint, state.get("fingerprint", {}))
-    return Checkpoint(path, tensors, state)
+    return Checkpoint(path, load_file(path / _TENSORS), state)
+
+
+def _read(path: Path, name: str) -> dict[str, Any]:
+    try:
+        data: dict[str, Any] = json.loads((path / name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"{path} is no whole checkpoint: {error!r}") from None
+    return data
 
 
 def _verify(path: Path) -> None:
     """Refuse a folder whose files differ from its index."""
-    try:
-        index = json.loads((path / _INDEX).read_text(encoding="utf-8"))
-        schema, files = index["schema"], index["files"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise CheckpointError(f"{path} is no whole checkpoint: {error!r}") from None
-    if schema != CHECKPOINT_SCHEMA:
+    index = _read(path, _INDEX)
+    if index.get("schema") != CHECKPOINT_SCHEMA:
         raise CheckpointError(
-            f"{path} has checkpoint schema {schema!r}, expected {CHECKPOINT_SCHEMA}; read it with "
-            "the version of agentgym_train that wrote it"
+            f"{path} has checkpoint schema {index.get('schema')!r}, expected {CHECKPOINT_SCHEMA}; "
+            "read it with the version of agentgym_train that wrote it"
         )
-    for name, expected in files.items():
+    for name, expected in index["files"].items():
         try:
             found = _digest(path / name)
         except OSError as error:
@@ -278,27 +292,15 @@ def check_fingerprint(expected: Mapping[str, Any], found: Mapping[str, Any]) -> 
     Raises:
         CheckpointError: they differ; the text names the keys and both values.
     """
-    here, there = dict(_leaves(expected)), dict(_leaves(found))
-    differing = sorted(key for key in here.keys() | there.keys() if here.get(key) != there.get(key))
-    if differing:
-        shown = "; ".join(
-            f"{key} is {there.get(key, 'absent')} there and {here.get(key, 'absent')} here"
-            for key in differing[:5]
-        )
-        more = f"; and {len(differing) - 5} more" if len(differing) > 5 else ""
+    if differing := differences(found, expected):
+        shown = [
+            f"{key} is {one} there and {other} here" for key, (one, other) in differing.items()
+        ]
+        more = f"; and {len(shown) - 5} more" if len(shown) > 5 else ""
         raise CheckpointError(
-            f"the checkpoint belongs to another run: {shown}{more}; use the settings and data it "
-            "was made with, or start a new run"
+            f"the checkpoint belongs to another run: {'; '.join(shown[:5])}{more}; use the "
+            "settings and data it was made with, or start a new run"
         )
-
-
-def _leaves(data: Any, prefix: str = "") -> Iterator[tuple[str, str]]:
-    """Dotted keys and their values as JSON text, so that tuples equal lists."""
-    if isinstance(data, Mapping) and data:
-        for key, value in data.items():
-            yield from _leaves(value, f"{prefix}.{key}" if prefix else str(key))
-    elif prefix:
-        yield prefix, json.dumps(data)
 
 
 def random_states() -> dict[str, torch.Tensor]:
@@ -307,9 +309,8 @@ def random_states() -> dict[str, torch.Tensor]:
     Numpy's and Python's are not there: nothing in this package draws from them.
     """
     states = {"random.cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        for index, state in enumerate(torch.cuda.get_rng_state_all()):
-            states[f"random.cuda.{index}"] = state
+    for index in range(torch.cuda.device_count()):
+        states[f"random.cuda.{index}"] = torch.cuda.get_rng_state(index)
     return states
 
 
@@ -325,6 +326,5 @@ def restore_random_states(tensors: Mapping[str, torch.Tensor]) -> None:
         raise CheckpointError("the checkpoint holds no random state: 'random.cpu' is missing")
     torch.set_rng_state(tensors["random.cpu"])
     for index in range(torch.cuda.device_count()):
-        state = tensors.get(f"random.cuda.{index}")
-        if state is not None:
-            torch.cuda.set_rng_state(state, index)
+        if (name := f"random.cuda.{index}") in tensors:
+            torch.cuda.set_rng_state(tensors[name], index)

@@ -15,24 +15,27 @@ import typing
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import tomli_w
 
 from agentgym_envs.errors import UnknownName
 from agentgym_envs.tasks import SPLITS
-from agentgym_train.algorithms import algorithm
+from agentgym_train.algorithms import Algorithm, algorithm
+from agentgym_train.algorithms.dpo import DPOConfig
+from agentgym_train.algorithms.evolve import EvolveConfig
 from agentgym_train.algorithms.gigpo import GiGPOConfig
 from agentgym_train.algorithms.grpo import GRPOConfig
-from agentgym_train.algorithms.policy_gradient import PolicyGradient
 from agentgym_train.algorithms.ppo import PPOConfig
+from agentgym_train.algorithms.refill import RefillConfig
 from agentgym_train.algorithms.reinforce_pp import ReinforcePPConfig
 from agentgym_train.algorithms.settings import CreditConfig, LossConfig
 from agentgym_train.critic import CriticConfig
-from agentgym_train.curriculum.horizon import HorizonConfig
-from agentgym_train.errors import ConfigError
+from agentgym_train.curriculum import CurriculumConfig, HorizonConfig
+from agentgym_train.errors import ConfigError, at_least
 from agentgym_train.evaluate import EvalConfig
 from agentgym_train.learner import LearnerConfig
+from agentgym_train.monitor import MonitorConfig
 from agentgym_train.rollout.collector import SamplingConfig
 from agentgym_train.rollout.demonstrations import DemonstrationConfig
 
@@ -47,7 +50,9 @@ class RunConfig:
     """Folder of the run; empty: `runs/<preset>`, or with -2, -3, … behind it if that is taken."""
     seed: int = 0
     """Seed of everything that is random."""
-    algorithm: Literal["grpo", "rloo", "reinforce_pp", "ppo", "gigpo", "sft"] = "grpo"
+    algorithm: Literal["grpo", "rloo", "reinforce_pp", "ppo", "gigpo", "dpo", "evolve", "sft"] = (
+        "grpo"
+    )
     """How the policy learns after the warm-up."""
     steps: int = 120
     """Training steps after the warm-up."""
@@ -63,16 +68,8 @@ class RunConfig:
     """Where the model lives; auto takes a GPU where there is one."""
 
     def __post_init__(self) -> None:
-        if self.steps < 0 or self.checkpoint_every < 1 or self.keep_checkpoints < 1:
-            raise ConfigError(
-                "run.steps must be at least 0, run.checkpoint_every and run.keep_checkpoints at "
-                f"least 1; got {self.steps}, {self.checkpoint_every}, {self.keep_checkpoints}"
-            )
-        if self.save_episodes_every < 0 or self.threads < 0:
-            raise ConfigError(
-                "run.save_episodes_every and run.threads must be at least 0, got "
-                f"{self.save_episodes_every} and {self.threads}"
-            )
+        at_least(self, "run", 0, "steps", "save_episodes_every", "threads")
+        at_least(self, "run", 1, "checkpoint_every", "keep_checkpoints")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,8 +90,7 @@ class EnvConfig:
     environments that wait, processes (`forkserver`, `spawn`) those that compute much or crash."""
 
     def __post_init__(self) -> None:
-        if self.num_envs < 1:
-            raise ConfigError(f"env.num_envs must be at least 1, got {self.num_envs}")
+        at_least(self, "env", 1, "num_envs")
         taken = {"split", "tasks", "horizon", "info_keys"} & set(self.arguments)
         if taken:
             raise ConfigError(
@@ -132,13 +128,11 @@ class ModelConfig:
     demonstrations and is faster without."""
 
     def __post_init__(self) -> None:
-        sizes = ("hidden_size", "num_layers", "num_heads", "vocab_size", "max_context")
-        too_small = [f"model.{name}" for name in sizes if getattr(self, name) < 1]
-        if too_small:
-            raise ConfigError(f"{', '.join(too_small)} must be at least 1")
-        if self.hidden_size % self.num_heads:
+        at_least(self, "model", 1, "hidden_size", "num_layers", "num_heads")
+        at_least(self, "model", 1, "vocab_size", "max_context")
+        if self.hidden_size % (2 * self.num_heads):
             raise ConfigError(
-                f"model.hidden_size must be a multiple of model.num_heads, got "
+                f"model.hidden_size must be an even multiple of model.num_heads, got "
                 f"{self.hidden_size} and {self.num_heads}"
             )
 
@@ -153,17 +147,14 @@ class BatchConfig:
     """Episodes of each task; they are compared with one another."""
 
     def __post_init__(self) -> None:
-        if self.tasks_per_step < 1 or self.group_size < 1:
-            raise ConfigError(
-                "batch.tasks_per_step and batch.group_size must be at least 1, got "
-                f"{self.tasks_per_step} and {self.group_size}"
-            )
+        at_least(self, "batch", 1, "tasks_per_step", "group_size")
 
 
 @dataclasses.dataclass(frozen=True)
 class SupervisedConfig:
     """Supervised fine-tuning on demonstrations."""
 
+    section: ClassVar[str] = "sft"
     episodes_per_step: int = 32
     """Demonstrations of a step, which is one optimizer step."""
     learning_rate: float = 1e-3
@@ -171,8 +162,7 @@ class SupervisedConfig:
     demonstrations: DemonstrationConfig = DemonstrationConfig()
 
     def __post_init__(self) -> None:
-        if self.episodes_per_step < 1:
-            raise ConfigError(f"episodes_per_step must be at least 1, got {self.episodes_per_step}")
+        at_least(self, self.section, 1, "episodes_per_step")
         if self.episodes_per_step > self.demonstrations.episodes:
             raise ConfigError(
                 f"a step wants {self.episodes_per_step} different demonstrations, but only "
@@ -185,12 +175,12 @@ class SupervisedConfig:
 class WarmupConfig(SupervisedConfig):
     """Supervised fine-tuning before everything else."""
 
+    section: ClassVar[str] = "warmup"
     steps: int = 20
     """How many steps; 0 for no warm-up."""
 
     def __post_init__(self) -> None:
-        if self.steps < 0:
-            raise ConfigError(f"warmup.steps must be at least 0, got {self.steps}")
+        at_least(self, "warmup", 0, "steps")
         super().__post_init__()
 
 
@@ -214,17 +204,24 @@ class TrainConfig:
     reinforce_pp: ReinforcePPConfig = ReinforcePPConfig()
     ppo: PPOConfig = PPOConfig()
     gigpo: GiGPOConfig = GiGPOConfig()
+    dpo: DPOConfig = DPOConfig()
+    evolve: EvolveConfig = EvolveConfig()
+    refill: RefillConfig = RefillConfig()
     critic: CriticConfig = CriticConfig()
     batch: BatchConfig = BatchConfig()
     learner: LearnerConfig = LearnerConfig()
     horizon: HorizonConfig = HorizonConfig()
+    curriculum: CurriculumConfig = CurriculumConfig()
     eval: EvalConfig = EvalConfig()
+    monitor: MonitorConfig = MonitorConfig()
 
     def __post_init__(self) -> None:
         name, has_critic = self.run.algorithm, self.critic.learning_rate > 0
         if name == "sft" or not self.run.steps:
             return
-        if self.policy_gradient().compares_groups and self.batch.group_size < 2:
+        found = self.build_algorithm()
+        self.refill.check(found)
+        if found.compares_groups and self.batch.group_size < 2:
             raise ConfigError(
                 f"{name} compares the episodes of a group; set batch.group_size to 2 or more (8 is "
                 f"usual), got {self.batch.group_size}"
@@ -243,20 +240,17 @@ class TrainConfig:
                 f"{name} has no critic to bootstrap with; let credit.on_horizon, credit.on_context "
                 "and credit.on_budget be 'keep', 'mask' or 'drop', or choose ppo"
             )
-        if self.horizon.schedule == "staged":
-            longest = max(self.horizon.stages)
-            if longest > self.eval.horizon:
-                raise ConfigError(
-                    f"training goes up to {longest} turns but evaluation stops at "
-                    f"{self.eval.horizon}; raise eval.horizon or lower horizon.stages"
-                )
+        longest = max(self.horizon.stages)
+        if longest > self.eval.horizon:
+            raise ConfigError(
+                f"training goes up to {longest} turns but evaluation stops at "
+                f"{self.eval.horizon}; raise eval.horizon or lower horizon.stages"
+            )
 
-    def policy_gradient(self, *, seed: int = 0) -> PolicyGradient[Any]:
-        """The algorithm of the run, which must be one that learns from play."""
-        own = getattr(self, self.run.algorithm, None)
-        found = algorithm(self.run.algorithm, own, loss=self.loss, credit=self.credit, seed=seed)
-        assert isinstance(found, PolicyGradient)
-        return found
+    def build_algorithm(self, *, seed: int = 0) -> Algorithm:
+        """The algorithm of the run, with its own settings and those that all share."""
+        own = getattr(self, self.run.algorithm, None)  # rloo has no settings of its own
+        return algorithm(self.run.algorithm, own, loss=self.loss, credit=self.credit, seed=seed)
 
 
 def preset_names() -> list[str]:
@@ -329,26 +323,28 @@ def config_from_dict(data: Mapping[str, Any]) -> TrainConfig:
         ConfigError: a value is of the wrong kind or the settings do not fit together.
         UnknownName: a setting does not exist.
     """
-    config = _build(TrainConfig, data, "")
+    config = _build(TrainConfig(), data, "")
     assert isinstance(config, TrainConfig)
     return config
 
 
-def _build(cls: Any, data: Mapping[str, Any], prefix: str) -> Any:
-    hints = typing.get_type_hints(cls)
-    names = [field.name for field in dataclasses.fields(cls)]
+def _build(default: Any, data: Mapping[str, Any], prefix: str) -> Any:
+    """The settings `default` with those in `data` instead; tables within them likewise."""
+    hints = typing.get_type_hints(type(default))
+    names = [field.name for field in dataclasses.fields(default)]
     values: dict[str, Any] = {}
     for name, value in data.items():
         if name not in names:
             raise UnknownName("setting", prefix + name, [prefix + known for known in names])
-        values[name] = _convert(hints[name], value, prefix + name)
-    return cls(**values)
+        if dataclasses.is_dataclass(inner := getattr(default, name)) and isinstance(value, Mapping):
+            values[name] = _build(inner, value, f"{prefix}{name}.")
+        else:
+            values[name] = _convert(hints[name], value, prefix + name)
+    return dataclasses.replace(default, **values)
 
 
 def _convert(hint: Any, value: Any, name: str) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if dataclasses.is_dataclass(hint) and isinstance(value, Mapping):
-        return _build(hint, value, f"{name}.")
     if origin is Literal and value in arguments:
         return value
     if origin is tuple and isinstance(value, list | tuple):

@@ -15,7 +15,7 @@ import torch
 from transformers import PreTrainedModel
 
 from agentgym_train.batching import Batch, sampled_hidden
-from agentgym_train.errors import ConfigError
+from agentgym_train.errors import at_least
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,11 +29,7 @@ class CriticConfig:
     """A value counts as moved by no more than this in one step; 0 for no limit."""
 
     def __post_init__(self) -> None:
-        if self.learning_rate < 0 or self.clip < 0:
-            raise ConfigError(
-                "critic.learning_rate and critic.clip must not be negative, got "
-                f"{self.learning_rate} and {self.clip}"
-            )
+        at_least(self, "critic", 0, "learning_rate", "clip")
 
 
 class Critic(torch.nn.Module):

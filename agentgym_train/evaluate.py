@@ -1,20 +1,22 @@
-"""Held-out evaluation: success on fixed tasks at one fixed horizon, with counts and intervals.
+"""Evaluation of a policy that samples tokens; what comes of it is `agentgym_envs.evaluation`'s.
 
-Every task is played once with the policy's own sampling and once greedily. The tasks and the
-random numbers are the same at every evaluation of a run, so two reports are paired task by task.
+Before, during and after training every task is played once with the policy's own sampling and once
+greedily. The tasks and the random numbers are the same at every evaluation of a run, so two reports
+are paired task by task.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from agentgym_envs.episodes import EndReason, Episode
+from agentgym_envs.episodes import Episode
+from agentgym_envs.evaluation import EvalJob, EvalPlan, EvalReport
 from agentgym_envs.tasks import Task
-from agentgym_train.errors import ConfigError
-from agentgym_train.metrics import mean, wilson_interval
-from agentgym_train.rollout.collector import Collector, Interrupt, group_jobs
+from agentgym_train.errors import at_least
+from agentgym_train.rollout.collector import Collector, Interrupt, Job
+
+__all__ = ["EvalConfig", "EvalReport", "evaluate", "play_tokens"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,80 +32,8 @@ class EvalConfig:
     the test split is used."""
 
     def __post_init__(self) -> None:
-        if self.tasks < 1 or self.horizon < 1 or self.every < 0:
-            raise ConfigError(
-                "eval.tasks and eval.horizon must be at least 1 and eval.every at least 0, got "
-                f"{self.tasks}, {self.horizon} and {self.every}"
-            )
-
-
-@dataclasses.dataclass(frozen=True)
-class EvalReport:
-    """What an evaluation found.
-
-    Attributes:
-        split: the split of the tasks.
-        horizon: most turns.
-        sampled: whether the goal was reached, by task, sampled at the configured temperature.
-        greedy: the same with the likeliest token each time.
-        categories: number of tasks and of sampled successes by category.
-        faults: episodes that broke; they count as not solved.
-    """
-
-    split: str
-    horizon: int
-    sampled: tuple[bool, ...]
-    greedy: tuple[bool, ...]
-    categories: dict[str, tuple[int, int]]
-    faults: int
-
-    @property
-    def success(self) -> float:
-        """Share of tasks solved, sampled."""
-        return mean(self.sampled)
-
-    @property
-    def success_greedy(self) -> float:
-        """Share of tasks solved greedily."""
-        return mean(self.greedy)
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """95 % Wilson interval of `success`, over tasks."""
-        return wilson_interval(sum(self.sampled), len(self.sampled))
-
-    def metrics(self) -> dict[str, float]:
-        """The ``eval/`` numbers."""
-        low, high = self.interval
-        return {
-            "eval/success": self.success,
-            "eval/success_low": low,
-            "eval/success_high": high,
-            "eval/success_greedy": self.success_greedy,
-            "eval/episodes": float(len(self.sampled)),
-        }
-
-    def to_json(self) -> dict[str, Any]:
-        """The report as JSON values, task by task."""
-        return {
-            "split": self.split,
-            "horizon": self.horizon,
-            "n": len(self.sampled),
-            "success": self.success,
-            "interval_95": list(self.interval),
-            "success_greedy": self.success_greedy,
-            "sampled": [int(solved) for solved in self.sampled],
-            "greedy": [int(solved) for solved in self.greedy],
-            "categories": {name: list(counts) for name, counts in self.categories.items()},
-            "faults": self.faults,
-        }
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return (
-            f"{sum(self.sampled)}/{len(self.sampled)} = {self.success:.3f} [{low:.2f}, {high:.2f}]"
-            f" sampled, {self.success_greedy:.3f} greedy ({self.split}, horizon {self.horizon})"
-        )
+        at_least(self, "eval", 1, "tasks", "horizon")
+        at_least(self, "eval", 0, "every")
 
 
 def evaluate(
@@ -120,25 +50,35 @@ def evaluate(
         tasks: at least one task, all of one split.
         horizon: most turns.
         interrupt: called between pieces of work.
+
+    Raises:
+        InvalidEvaluation: there is no task.
+        InvalidTask: a task comes twice.
     """
-    if not tasks:
-        raise ConfigError("there is no task to evaluate on: the task set is empty")
-    jobs = list(group_jobs(tasks, group_size=1, horizon=horizon, seed=collector.seed))
-    sampled = collector.collect(jobs, purpose="eval", interrupt=interrupt)
-    greedy = collector.collect(jobs, purpose="eval", temperature=0.0, interrupt=interrupt)
-    return EvalReport(
-        split=tasks[0].split,
-        horizon=horizon,
-        sampled=tuple(episode.success for episode in sampled),
-        greedy=tuple(episode.success for episode in greedy),
-        categories=_by_category(sampled),
-        faults=sum(e.end_reason is EndReason.FAULT for e in (*sampled, *greedy)),
+    plan = EvalPlan(collector.context.env_id, {}, tuple(tasks), horizon, seed=collector.seed)
+    sampled, greedy = (
+        play_tokens(collector, plan, [*plan.jobs()], temperature=temperature, interrupt=interrupt)
+        for temperature in (None, 0.0)
     )
+    return EvalReport.of(tasks, sampled, greedy, horizon=horizon)
 
 
-def _by_category(episodes: Sequence[Episode]) -> dict[str, tuple[int, int]]:
-    counts: dict[str, tuple[int, int]] = {}
-    for episode in episodes:
-        tasks, solved = counts.get(episode.task.category, (0, 0))
-        counts[episode.task.category] = (tasks + 1, solved + int(episode.success))
-    return dict(sorted(counts.items()))
+def play_tokens(
+    collector: Collector,
+    plan: EvalPlan,
+    jobs: Sequence[EvalJob],
+    on_episode: Callable[[Episode], None] | None = None,
+    *,
+    temperature: float | None = None,
+    interrupt: Interrupt | None = None,
+) -> list[Episode]:
+    """Play jobs of a plan, whose random numbers depend on seed, task and try; see
+    `Collector.collect`.
+    """
+    return collector.collect(
+        [Job(job.task, job.member, plan.horizon, job.seed) for job in jobs],
+        purpose="eval",
+        temperature=temperature,
+        interrupt=interrupt,
+        on_episode=on_episode,
+    )

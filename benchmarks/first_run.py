@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import emit, paired_interval, run_trainer
+from common import emit, run_trainer
+
+from agentgym_envs.evaluation import paired_interval
 
 FORWARD, TRAINED = 1.0, 3.0
 """Cost of a token: a forward pass is one unit, forward and backward are three."""
@@ -79,10 +81,10 @@ def compare(options: argparse.Namespace, seed: int) -> None:
             interval = paired_interval(solved[kind], other["after"][kind])
             emit(
                 f"{options.preset}/rl-minus-{name}/{kind}",
-                interval["difference"],
+                interval.value,
                 "share",
                 seed=seed,
-                interval_95=[interval["low"], interval["high"]],
+                interval_95=[interval.low, interval.high],
                 n=len(solved[kind]),
             )
     run_report(rl, list(controls.values()))

@@ -37,7 +37,8 @@ def make_parser() -> argparse.ArgumentParser:
 
     add("list", list_families, "ids, sizes of the splits, capabilities")
     add("describe", describe, "all about one id, with a first observation", of_env, of_episode)
-    add("play", play, "play an episode yourself", of_env, of_episode)
+    playing = add("play", play, "play an episode yourself", of_env, of_episode)
+    playing.add_argument("--record", metavar="FILE", help="add the episode to a file, JSON lines")
     watching = add("oracle", watch_oracle, "watch the oracle play", of_env, of_episode)
     watching.add_argument("--delay", type=_seconds, default=0.0, help="seconds before each reply")
     add("check", check, "run the conformance kit", of_env)

@@ -1,7 +1,8 @@
 """``play``: a person is the policy.
 
 A bare command is taken in every action format and put into it. A line that begins with a colon is
-for the game itself; it costs no turn, and neither does an empty one.
+for the game itself; it costs no turn, and neither does an empty one. An episode that is recorded is
+one to be judged by, so there are neither hints nor second chances in it.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Any
 from agentgym_envs.cli.environments import Figures, made, reset_options
 from agentgym_envs.cli.terminal import complete_with
 from agentgym_envs.core import TextEnv
-from agentgym_envs.episodes import EndReason
+from agentgym_envs.episodes import EndReason, Episode, write_episodes
 from agentgym_envs.errors import CommandError, NoPlan, Unsupported
+from agentgym_envs.policies import begin_record, record_turn
 
 HELP = """\
 :help      show this
@@ -34,6 +36,8 @@ def play(options: argparse.Namespace) -> tuple[int, Figures]:
             seed=options.seed, options=reset_options(options.task, options.horizon)
         )
         game = Game(env, *beginning)
+        if options.record:
+            game.record(options.record, options.seed)
         complete_with(game.candidates)
         figures = {"id": options.id, "task_id": env.task.id, **game.run(input)}
     print(", ".join(f"{name} {value}" for name, value in figures.items()))
@@ -64,6 +68,7 @@ class Game:
         self._env = env
         self._now = Moment(observation, info)
         self._earlier: list[Moment] = []
+        self._recording: tuple[str, Episode] | None = None
         self._asides: dict[str, Callable[[], str]] = {
             ":help": lambda: HELP,
             ":rules": lambda: env.instructions,
@@ -71,6 +76,19 @@ class Game:
             ":hint": self._hint,
             ":undo": self._undo,
         }
+
+    def record(self, path: str, seed: int | None) -> None:
+        """Add the episode to a file when it is over, and play without hints and undoing.
+
+        Args:
+            path: the file, one episode a line.
+            seed: that of the reset.
+        """
+        with open(path, "a", encoding="utf-8"):
+            pass  # a file that cannot be written is told of before the game, not after it
+        self._recording = path, begin_record(self._env, self._now.observation, seed)
+        for word in (":hint", ":undo"):
+            self._asides[word] = lambda: "Not while the episode is recorded."
 
     def run(self, read: Callable[[str], str]) -> Figures:
         """Play until the episode ends or the person stops; what came of it.
@@ -96,7 +114,12 @@ class Game:
                 print(aside() if aside else f"There is no {word}.\n{HELP}")
             else:
                 self._turn(line)
-        return self._figures()
+        figures = self._figures()
+        if self._recording and figures["turns"]:
+            path, episode = self._recording
+            episode.end_reason = EndReason(figures["end_reason"])
+            write_episodes(path, [episode], append=True)
+        return figures
 
     def candidates(self) -> list[str]:
         """The lines that could be meant now."""
@@ -107,7 +130,11 @@ class Game:
         if "clone" in env.capabilities:
             now = dataclasses.replace(now, state=env.save_state())
         self._earlier.append(now)
-        observation, reward, terminated, truncated, info = env.step(self._reply(line))
+        reply = self._reply(line)
+        outcome = env.step(reply)
+        if self._recording:
+            record_turn(self._recording[1], reply, outcome)
+        observation, reward, terminated, truncated, info = outcome
         self._now = Moment(
             observation, info, now.return_ + float(reward), is_over=terminated or truncated
         )

@@ -21,7 +21,8 @@ def shipped_wrappers(folder: str) -> dict[str, WrapEnv]:
     """Functions that wrap an environment, by the name of the wrapper; and ``"stack"``, all at once.
 
     Limits are far and what is shown of a long reply is short, so that the checks of horizons and
-    hostile replies mean the same inside. Rewards are changed: the checks look at ``env_reward``.
+    hostile replies mean the same inside. Rewards are changed: the checks look at ``env_reward``. No
+    horizon is: the curriculum is the one that a spec can make, which has no schedule.
 
     Args:
         folder: where `RecordEpisodes` writes.
@@ -37,6 +38,7 @@ def shipped_wrappers(folder: str) -> dict[str, WrapEnv]:
         "History": partial(wrappers.History, turns=2, max_characters=4_000),
         "RenderText": partial(wrappers.RenderText, columns=40, rows=12, scale=1),
         "RecordEpisodes": partial(wrappers.RecordEpisodes, folder=folder),
+        "HorizonCurriculum": wrappers.HorizonCurriculum,
     }
     return wraps | {"stack": partial(_wrap_in_all, tuple(wraps.values()))}
 

@@ -14,10 +14,11 @@ from agentgym_envs.outcomes import Outcome, RewardFunction
 from agentgym_envs.policies import PlannedPolicy
 from agentgym_envs.tasks import Task, TaskSet
 from agentgym_envs.textcraft.dialect import Dialect, own_dialect
+from agentgym_envs.textcraft.families import HOLDOUTS
 from agentgym_envs.textcraft.observation import picture, shown_recipes
 from agentgym_envs.textcraft.oracle import TextCraftOracle
 from agentgym_envs.textcraft.reward import REWARDS, score
-from agentgym_envs.textcraft.tasks import DIGEST_LENGTH, FAMILY
+from agentgym_envs.textcraft.tasks import DIGEST_LENGTH, FAMILY, BookTasks
 from agentgym_envs.textcraft.trees import needs
 from agentgym_envs.textcraft.world import TextCraftWorld
 from agentgym_envs.vector import vector_factory
@@ -81,6 +82,10 @@ class TextCraftEnv(TextEnv):
     - ``minecraft_version``: another version's recipes; needs the extra ``textcraft_versions``.
     - ``num_distractors``: how many recipes that the goal does not need are told. Default 10.
     - ``partial_credit``: whether the crafts on the way to the goal raise the score. Default False.
+    - ``holdout``: what dev and test hold that train does not: ``"families"`` of goals, or
+      ``"variants"``, new pairs of a known thing and a known color, wood or material. Their ids are
+      ``textcraft/<split>/variants/<item>``. Default ``"families"``.
+    - ``max_depth``: deeper goals are left out of the task set; named ones can still be played.
     - ``compat="agentgym"``: AgentGym's texts, rules and task indices.
 
     ## Version History
@@ -104,19 +109,25 @@ class TextCraftEnv(TextEnv):
         minecraft_version: str | None = None,
         num_distractors: int = 10,
         partial_credit: bool = False,
+        holdout: str = "families",
+        max_depth: int | None = None,
         **shared: Any,
     ) -> None:
         """Make the environment; recipes are read, and read again only if they have changed.
 
         Raises:
             InvalidTask: the recipe folder cannot be used; the text names the file.
-            UnknownName: there are no recipes of this version.
+            UnknownName: there are no recipes of this version, or no such rule of splits.
             Unsupported: recipes of other versions need a package that is not installed.
             TypeError, ValueError: an argument of another kind, or both sources of recipes.
         """
         super().__init__(**shared)
         self._num_distractors = arguments.whole_number("num_distractors", num_distractors, least=0)
         self._partial_credit = arguments.flag("partial_credit", partial_credit)
+        self._holdout = arguments.one_of("holdout", holdout, HOLDOUTS)
+        if max_depth is not None:
+            max_depth = arguments.whole_number("max_depth", max_depth, least=1)
+        self._max_depth = max_depth
         for name, value in (("recipes_dir", recipes_dir), ("minecraft_version", minecraft_version)):
             if not isinstance(value, str | None):
                 raise TypeError(f"{name} must be a text or None, got {value!r}")
@@ -141,17 +152,21 @@ class TextCraftEnv(TextEnv):
     # ----------------------------------------------------------------------------------- tasks
 
     def _load_tasks(self) -> TaskSet:
-        return self._dialect.tasks().of_split(self.split)
+        return self._all_tasks().of_split(self.split, self._max_depth)
+
+    def _all_tasks(self) -> BookTasks:
+        tasks = self._dialect.tasks()
+        return tasks.by_variants if self._holdout == "variants" else tasks
 
     def _resolve_task(self, name: str | int) -> Task:
         if isinstance(name, str):
-            return self._dialect.tasks().of_id(name)
+            return self._all_tasks().of_id(name)
         if self._dialect.goal_of_index is None:
             return self.tasks[name]
-        return self._dialect.tasks().of_goal(self._dialect.goal_of_index(name))
+        return self._all_tasks().of_goal(self._dialect.goal_of_index(name))
 
     def _resolve_id(self, whole: TaskSet, task_id: str) -> Task:
-        return self._dialect.tasks().of_id(task_id)
+        return self._all_tasks().of_id(task_id)
 
     def _resolve_item(self, item: AgentGymItem) -> Task:
         from agentgym_envs.textcraft.compat import agentgym_book, goal_of_index, goal_of_item
@@ -160,7 +175,7 @@ class TextCraftEnv(TextEnv):
         if goal in self._dialect.book.base:
             raise InvalidTask(f"{item.id!r} asks for {goal!r}, which is fetched here, not crafted")
         try:
-            return self._dialect.tasks().of_goal(goal)
+            return self._all_tasks().of_goal(goal)
         except UnknownName as error:
             raise InvalidTask(f"{item.id!r} asks for {goal!r}: {error}") from None
 

@@ -11,16 +11,24 @@ turns of ten, within each stratum: the families whose deepest goal is of one cat
 most goals first and equal ones by a hash of the name. So every split gets its share of families,
 and about its share of goals, at every depth. Axes, which take what pickaxes take, tool by tool,
 then go where those are. Families that our book does not have go by a hash.
+
+The other rule, `variant_split_of`, is easier, for models too small to copy names that they have
+never seen: every family is in train, but for some of its goals. Such a goal is a new pair of known
+words, a thing and a color or material that train has too, each with others; and no other goal is
+made of it, or train would make it on the way.
 """
 
 from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from agentgym_envs.textcraft.recipes import default_book
+from agentgym_envs.textcraft.trees import recipe_tree
 
 CATEGORIES = ("depth 1", "depth 2", "depth 3", "depth 4+")
 """Groups in which results are reported, shallowest first."""
@@ -51,6 +59,13 @@ _TURN = ("train", "train", "test", "dev", "train", "train", "train", "test", "tr
 _TOGETHER = {"axe": "pickaxe"}
 """Families that are in the split of another one, for they have the same recipes."""
 
+HOLDOUTS = ("families", "variants")
+"""What dev and test may hold that train does not."""
+_SMALLEST_FAMILY = 4
+"""Goals of a family of which some are held out as variants: a third, rounded down, at most."""
+_LEAST_USES = 3
+"""Goals of train in which a word of a held-out variant stands, at least."""
+
 
 def family_of(item: str) -> str:
     """The family of a goal: ``"stairs"`` for ``"oak stairs"`` and ``"granite stairs"``."""
@@ -75,12 +90,43 @@ def split_of(item: str) -> str:
     return _splits_of_our_families().get(family) or _TURN[int(_hash(family), 16) % len(_TURN)]
 
 
+def variant_split_of(item: str) -> str:
+    """The split of a goal of any book where variants are held out; only our book's goals are."""
+    return _splits_of_our_variants().get(item, "train")
+
+
+@functools.cache
+def _our_families() -> Mapping[str, list[str]]:
+    """The goals of our book by family."""
+    goals_of: dict[str, list[str]] = {}
+    for goal in default_book().goals:
+        goals_of.setdefault(family_of(goal), []).append(goal)
+    return goals_of
+
+
+@functools.cache
+def _splits_of_our_variants() -> Mapping[str, str]:
+    """The goals that are held out, in turn for test and for dev."""
+    book = default_book()
+    trees = {goal: recipe_tree(book, goal) for goal in book.goals}
+    parts = {recipe.output for goal in trees for recipe in trees[goal] if recipe.output != goal}
+    uses = Counter(word for goal in book.goals for word in goal.split())
+    turns = itertools.cycle(("test", "dev"))
+    splits: dict[str, str] = {}
+    for family, goals in _our_families().items():
+        room = len(goals) // 3 if len(goals) >= _SMALLEST_FAMILY else 0
+        for goal in sorted({*goals} - parts - {family}, key=_hash):
+            words = goal.split()
+            if room and all(uses[word] > _LEAST_USES for word in words):
+                splits[goal] = next(turns)
+                uses.subtract(words)
+                room -= 1
+    return splits
+
+
 @functools.cache
 def _splits_of_our_families() -> Mapping[str, str]:
-    book = default_book()
-    goals_of: dict[str, list[str]] = {}
-    for goal in book.goals:
-        goals_of.setdefault(family_of(goal), []).append(goal)
+    book, goals_of = default_book(), _our_families()
     strata: dict[str, list[str]] = {category: [] for category in CATEGORIES}
     for family, goals in goals_of.items():
         strata[category_of(max(book.depth[goal] for goal in goals))].append(family)
@@ -92,5 +138,5 @@ def _splits_of_our_families() -> Mapping[str, str]:
     return splits | {family: splits[other] for family, other in _TOGETHER.items()}
 
 
-def _hash(family: str) -> str:
-    return hashlib.sha256(f"textcraft family {family}".encode()).hexdigest()
+def _hash(name: str) -> str:
+    return hashlib.sha256(f"textcraft family {name}".encode()).hexdigest()

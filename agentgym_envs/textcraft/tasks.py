@@ -4,7 +4,8 @@ A task is named by its goal, ``textcraft/<split>/<item>`` with underscores for b
 rank: its place among all goals of the book in the order (depth, name). The tasks of the package's
 own book stand in a text file, one line a goal in the order of rank: ``split depth steps item``,
 with the steps that the oracle took (`certify`). For any other book the same rules give the splits,
-and the planner counts the steps of a goal when its task is asked for.
+and the planner counts the steps of a goal when its task is asked for. Where variants are held out
+(`families`) an id says so, ``textcraft/<split>/variants/<item>``: one id is never in two splits.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 from agentgym_envs.errors import InvalidTask, NoPlan, UnknownName
 from agentgym_envs.manifests import Manifest
 from agentgym_envs.tasks import Task, TaskSet, check_split
-from agentgym_envs.textcraft.families import category_of, split_of
+from agentgym_envs.textcraft.families import category_of, split_of, variant_split_of
 from agentgym_envs.textcraft.planner import MAX_STEPS, Planner, planner_of
 from agentgym_envs.textcraft.recipes import RecipeBook, default_book
 
@@ -47,33 +48,53 @@ class BookTasks:
         book: the recipes.
         goals: the goals in the order of rank.
         num_steps: gives the steps of the oracle from an empty inventory.
+        holdout: what their splits hold out, one of `families.HOLDOUTS`; it is part of the ids.
 
     Raises:
         InvalidTask: two goals would have the same id.
     """
 
     def __init__(
-        self, book: RecipeBook, goals: Iterable[Goal], num_steps: Callable[[str], int]
+        self,
+        book: RecipeBook,
+        goals: Iterable[Goal],
+        num_steps: Callable[[str], int],
+        holdout: str = "families",
     ) -> None:
         self.book = book
         self._goals = tuple(goals)
         self._num_steps = num_steps
+        self._folder = "" if holdout == "families" else f"{holdout}/"
         self._rank_of = {goal.item: rank for rank, goal in enumerate(self._goals)}
         self._rank_of_id: dict[str, int] = {}
         for rank, goal in enumerate(self._goals):
-            first = self._rank_of_id.setdefault(_task_id(goal), rank)
+            first = self._rank_of_id.setdefault(self._id(goal), rank)
             if first != rank:
                 names = f"{self._goals[first].item!r} and {goal.item!r}"
                 raise InvalidTask(f"{names} would have the same id; rename one of them")
 
-    def of_split(self, split: str) -> TaskSet:
+    @functools.cached_property
+    def by_variants(self) -> BookTasks:
+        """The same goals in the splits that hold out variants."""
+        goals = [goal._replace(split=variant_split_of(goal.item)) for goal in self._goals]
+        return BookTasks(self.book, goals, self._num_steps, "variants")
+
+    def of_split(self, split: str, max_depth: int | None = None) -> TaskSet:
         """The tasks of a split, in the order of rank; a small book may have none.
+
+        Args:
+            split: name of the split.
+            max_depth: leaves out deeper goals; None leaves out none.
 
         Raises:
             UnknownName: there is no such split.
         """
         check_split(split)
-        rows = [rank for rank, goal in enumerate(self._goals) if goal.split == split]
+        rows = [
+            rank
+            for rank, goal in enumerate(self._goals)
+            if goal.split == split and (max_depth is None or goal.depth <= max_depth)
+        ]
         return TaskSet(self, np.array(rows, dtype=np.int64))
 
     def of_goal(self, item: str) -> Task:
@@ -103,7 +124,7 @@ class BookTasks:
     def task(self, row: int) -> Task:
         goal = self._goals[row]
         steps = self._num_steps_if_planned(goal.item)
-        task_id = _task_id(goal)
+        task_id = self._id(goal)
         return Task(
             family=FAMILY,
             id=task_id,
@@ -131,6 +152,9 @@ class BookTasks:
 
     def near_ids(self, task_id: str) -> Sequence[str]:
         return tuple(self._rank_of_id)
+
+    def _id(self, goal: Goal) -> str:
+        return f"{FAMILY}/{goal.split}/{self._folder}{goal.item.replace(' ', '_')}"
 
 
 def goals_of(book: RecipeBook) -> list[Goal]:
@@ -194,10 +218,6 @@ def manifest() -> Manifest:
         InvalidTask: the manifest is missing or cannot be read.
     """
     return Manifest.read(_data("manifest.json"))
-
-
-def _task_id(goal: Goal) -> str:
-    return f"{FAMILY}/{goal.split}/{goal.item.replace(' ', '_')}"
 
 
 def _data(name: str) -> Traversable:

@@ -13,6 +13,7 @@ from agentgym_envs.wrappers.candidate_features import CandidateFeatures
 from agentgym_envs.wrappers.candidates import CandidateActions
 from agentgym_envs.wrappers.features import ByteIds, HashedText, TextFeatures, TokenIds
 from agentgym_envs.wrappers.history import History
+from agentgym_envs.wrappers.horizon import HorizonCurriculum
 from agentgym_envs.wrappers.invalid_action import InvalidActions
 from agentgym_envs.wrappers.record import RecordEpisodes
 from agentgym_envs.wrappers.render import RenderText
@@ -25,6 +26,7 @@ __all__ = [
     "CandidateFeatures",
     "HashedText",
     "History",
+    "HorizonCurriculum",
     "InvalidActions",
     "PlayedTurn",
     "RecordEpisodes",

@@ -6,11 +6,13 @@ common, `groups` says which episodes count, and `base` is the seam to the learne
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from agentgym_envs.errors import UnknownName
 from agentgym_train.algorithms.base import Algorithm
+from agentgym_train.algorithms.dpo import DPO
+from agentgym_train.algorithms.evolve import Evolve
 from agentgym_train.algorithms.gigpo import GiGPO
 from agentgym_train.algorithms.grpo import GRPO
 from agentgym_train.algorithms.ppo import PPO
@@ -18,8 +20,8 @@ from agentgym_train.algorithms.reinforce_pp import ReinforcePP
 from agentgym_train.algorithms.rloo import RLOO
 from agentgym_train.algorithms.sft import SFT
 
-ALGORITHMS: Mapping[str, Callable[..., Algorithm]] = {
-    kind.name: kind for kind in (GRPO, RLOO, ReinforcePP, PPO, GiGPO, SFT)
+ALGORITHMS: Mapping[str, type[Algorithm]] = {
+    kind.name: kind for kind in (GRPO, RLOO, ReinforcePP, PPO, GiGPO, SFT, DPO, Evolve)
 }
 """The algorithms by name."""
 
@@ -30,7 +32,7 @@ def algorithm(name: str, config: Any = None, **shared: Any) -> Algorithm:
     Args:
         name: one of `ALGORITHMS`.
         config: the algorithm's own settings; None for the defaults.
-        shared: `loss`, `credit` and `seed`, as for `base.PolicyGradient`.
+        shared: `loss`, `credit` and `seed`, as for `base.BaseAlgorithm`.
 
     Raises:
         UnknownName: there is none.

@@ -36,6 +36,10 @@ class GRPO(PolicyGradient[GRPOConfig]):
     name = "grpo"
     settings = GRPOConfig
 
+    @property
+    def refillable(self) -> bool:
+        return super().refillable and self.config.scale != "batch"
+
     def credit(self, samples: Sequence[Sample], total: Total) -> list[Sample]:
         scale = self.config.scale
         advantages = compare(

@@ -44,10 +44,8 @@ class PPO(PolicyGradient[PPOConfig]):
 
     name = "ppo"
     settings = PPOConfig
-
-    @property
-    def compares_groups(self) -> bool:
-        return False
+    compares_groups = False
+    refillable = False
 
     def credit(self, samples: Sequence[Sample], total: Total) -> list[Sample]:
         advantages, targets = [], []

@@ -50,6 +50,7 @@ class ReinforcePP(PolicyGradient[ReinforcePPConfig]):
 
     name = "reinforce_pp"
     settings = ReinforcePPConfig
+    refillable = False
 
     @property
     def compares_groups(self) -> bool:
@@ -58,21 +59,12 @@ class ReinforcePP(PolicyGradient[ReinforcePPConfig]):
     def credit(self, samples: Sequence[Sample], total: Total) -> list[Sample]:
         if self.config.baseline == "group":
             centered = compare(samples, lambda r: group_advantages(r, normalize_std=False))
-            returns = [
-                np.full(sample.num_sampled, value)
-                for sample, value in zip(samples, centered, strict=True)
-            ]
+            returns = [np.full(s.num_sampled, c) for s, c in zip(samples, centered, strict=True)]
         else:
-            discount = self.config.discount
+            rate = self.config.discount
+            rates = {"discount": rate, "turn_discount": rate}
             returns = [
-                gae(
-                    sample.rewards,
-                    np.zeros(sample.num_sampled),
-                    sample.turn_index,
-                    discount=discount,
-                    turn_discount=discount,
-                )
-                for sample in samples
+                gae(s.rewards, np.zeros(s.num_sampled), s.turn_index, **rates) for s in samples
             ]
         white = whiten(returns, total, per_array=self.config.whiten_over == "episodes")
         return [sample.with_advantages(a) for sample, a in zip(samples, white, strict=True)]

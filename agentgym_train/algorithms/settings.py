@@ -10,7 +10,7 @@ import dataclasses
 from typing import Literal
 
 from agentgym_envs.episodes import EndReason
-from agentgym_train.errors import ConfigError
+from agentgym_train.errors import ConfigError, at_least
 
 Level = Literal["token", "turn", "sequence"]
 Estimator = Literal["k1", "k2", "k3"]
@@ -42,7 +42,8 @@ class CreditConfig:
     """Leave out groups in which no token has an advantage: for algorithms that compare within a
     group, those whose returns are all equal. Kept, they count in what the loss is a mean over."""
     permute_rewards: bool = False
-    """Control: returns are shuffled within each group, so they say nothing about the episode."""
+    """Control: returns (for `evolve`, which episodes are kept) are shuffled within each group, so
+    they say nothing about the episode."""
 
     def treatment(self, reason: EndReason) -> Treatment:
         """What is done with an episode that ended for `reason`."""
@@ -93,6 +94,11 @@ class LossConfig:
     learner, whose ratio is then clipped against the learner's own log-probabilities. 0 for no
     correction: the sampler's stand for them."""
 
+    @property
+    def charges_rewards(self) -> bool:
+        """Whether a divergence is taken off the rewards."""
+        return self.kl_in == "reward" and self.kl_coefficient > 0
+
     def __post_init__(self) -> None:
         if not 0 < self.clip_low < 1 or self.clip_high <= 0:
             raise ConfigError(
@@ -101,14 +107,9 @@ class LossConfig:
             )
         if self.dual_clip and self.dual_clip <= 1:
             raise ConfigError(
-                f"loss.dual_clip must be above 1 (3 is usual), or 0 for no limit; got "
-                f"{self.dual_clip}"
+                f"loss.dual_clip must be 0 or above 1 (3 is usual), got {self.dual_clip}"
             )
-        if self.kl_coefficient < 0 or self.entropy_coefficient < 0:
-            raise ConfigError(
-                "loss.kl_coefficient and loss.entropy_coefficient must not be negative, got "
-                f"{self.kl_coefficient} and {self.entropy_coefficient}"
-            )
+        at_least(self, "loss", 0, "kl_coefficient", "entropy_coefficient")
         if self.kl_in == "loss" and self.kl_estimator == "k1" and not self.kl_ratio:
             raise ConfigError(
                 "the gradient of k1 in the loss is 0 on average; choose loss.kl_estimator 'k2' or "
@@ -116,8 +117,7 @@ class LossConfig:
             )
         if self.importance_cap and self.importance_cap < 1:
             raise ConfigError(
-                f"loss.importance_cap must be at least 1 (2 is usual), or 0 for no correction; got "
-                f"{self.importance_cap}"
+                f"loss.importance_cap must be 0 or at least 1, got {self.importance_cap}"
             )
         if (self.aggregation == "constant") != (self.aggregation_constant > 0):
             raise ConfigError(

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import torch
 
 from agentgym_train.algorithms.settings import Estimator, Level
 from agentgym_train.batching import Batch
+
+Array = TypeVar("Array")
 
 _MAX_LOG_RATIO = 20.0
 """Log-ratios are clamped to plus or minus this before `exp`, so a ratio cannot overflow."""
@@ -93,12 +97,12 @@ def kl_estimate(log_ratio: torch.Tensor, estimator: Estimator) -> torch.Tensor:
     return torch.expm1(-bounded) + bounded
 
 
-def required(values: torch.Tensor | None, name: str) -> torch.Tensor:
-    """Numbers a loss cannot do without; what is not assigned is not zero.
+def required(values: Array | None, name: str) -> Array:
+    """Numbers a loss or an estimator cannot do without; what is not assigned is not zero.
 
     Raises:
         ValueError: they are not assigned.
     """
     if values is None:
-        raise ValueError(f"this loss needs {name}, but they are not assigned")
+        raise ValueError(f"this algorithm needs {name}, but they are not assigned")
     return values

@@ -3,11 +3,16 @@
 A chat template is a program that renders a whole conversation. Re-rendering it every turn is how
 trainers end up updating on tokens that were never sampled: decoding and encoding a reply may give
 other ids, and some templates rewrite earlier replies (they drop old thoughts). Here a template is
-asked once, with marks for contents, what text stands around an observation; from then on the
-tokens of a turn are appended to what is there. Replies stay exactly as sampled, thoughts included.
+asked once, with marks for contents, what text stands around them; from then on the tokens of a
+turn are appended to what is there. Replies stay exactly as sampled, thoughts included.
+
+Where a template extends a conversation by appending, the tokens equal its own rendering. One that
+does otherwise is refused, but for two habits: thoughts that it would drop are kept, and a system
+message that it does not have, or moves to a later turn, goes before the first observation.
 
 Texts of the world are text: a control string such as ``<|im_end|>`` inside an observation is
-encoded letter by letter, never as the control token.
+encoded letter by letter, never as the control token. Where a template marks roles by plain words
+(``[INST]`` in some vocabularies), a text can imitate them; no encoding can tell them apart.
 """
 
 from __future__ import annotations
@@ -24,11 +29,13 @@ from agentgym_train.errors import ModelError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_SYSTEM, _FIRST, _REPLY, _SECOND, _LATER, _THIRD = (
-    f"Zq{name}qZ" for name in ("system", "first", "reply", "second", "later", "third")
-)
-# Some templates print today's date unless they are given one; transcripts must not change by day.
-_DATE = "26 Jul 2024"
+# Goes before templates, some of which print today's date: transcripts must not change by day.
+_FIXED_DATE = """\
+{%- macro strftime_now(format) -%}
+{{- format | replace("%d", "26") | replace("%b", "Jul") | replace("%B", "July")
+           | replace("%m", "07") | replace("%Y", "2024") -}}
+{%- endmacro -%}
+"""
 _TEMPLATE_ERRORS = (jinja2.TemplateError, TypeError, ValueError, KeyError, AttributeError)
 
 
@@ -43,12 +50,6 @@ class _Frame:
 
     pieces: tuple[str, ...]
     strip: tuple[bool, ...]
-
-    def fit(self, contents: Sequence[str]) -> list[str]:
-        return [
-            content.strip() if strip else content
-            for content, strip in zip(contents, self.strip, strict=True)
-        ]
 
 
 class ChatTemplate:
@@ -70,17 +71,32 @@ class ChatTemplate:
     def __init__(self, tokenizer: PreTrainedTokenizerBase) -> None:
         if not tokenizer.chat_template:
             raise ModelError(
-                "the tokenizer has no chat template; take the instruction-tuned model of the "
-                "family, or add chat_template.jinja to its folder"
+                f"the tokenizer in {tokenizer.name_or_path!r} has no chat template; take the "
+                "instruction-tuned model of the family, or add chat_template.jinja to its folder"
             )
         self._tokenizer = tokenizer
-        self._open = self._derive((("user", _FIRST),))
+        self._open = self._derive("user")
+        self._turn, self._lead = self._derive_turn()
         self._open_system = self._derive_system()
-        self._turn = self._derive_turn(generation_prompt=True)
-        self._tail = self._derive_turn(generation_prompt=False)
-        self._closing = self._derive_closing()
-        self._control = self._control_pattern()
-        self.stop_ids = self._derive_stop_ids()
+
+        added, border = tokenizer.added_tokens_decoder, self._turn.pieces[0]
+        border_ids = self._ids(border)
+        separators = [token for token in border_ids if token in added]
+        if not separators:
+            raise ModelError(
+                "the chat template marks no end of a reply: no control token stands between a "
+                f"reply and the next message, only {border!r}"
+            )
+        stop, eos = separators[0], tokenizer.eos_token_id
+        self._closing_ids = border_ids[: border_ids.index(stop) + 1]
+        self._closing = "".join(border.partition(added[stop].content)[:2])
+        # A single separator ends the reply and opens the next turn; an end of text would not.
+        only_stop = eos is None or len(separators) == 1
+        self.stop_ids = frozenset({stop} if only_stop else {stop, eos})
+        # Other added tokens (``<think>``) are words like any other.
+        controls = [t.content for i, t in added.items() if t.special or i in separators]
+        longest_first = sorted(controls, key=len, reverse=True)
+        self._control = re.compile("|".join(map(re.escape, longest_first)))
 
     def open(self, instructions: str, observation: str) -> list[int]:
         """The tokens before the first reply.
@@ -105,19 +121,22 @@ class ChatTemplate:
                 comes first here; it was not sampled.
         """
         ids = self._encode(self._turn, [observation])
-        return ids[len(self._closing) :] if closed else ids
-
-    def tail(self, observation: str, *, closed: bool) -> list[int]:
-        """As `extend`, for an observation that no reply follows."""
-        ids = self._encode(self._tail, [observation])
-        return ids[len(self._closing) :] if closed else ids
+        return ids[len(self._closing_ids) :] if closed else ids
 
     def encode_reply(self, text: str) -> list[int]:
         """A reply and the end of its turn, as a model that writes `text` would sample them.
 
-        Control strings within `text` are encoded as text.
+        Control strings within `text` are encoded as text. Where the generation prompt opens a
+        thought, the reply begins inside it.
         """
-        return self._encode(_Frame(("", ""), (False,)), [text]) + list(self._closing)
+        # Behind the prompt, since some tokenizers put a blank before the first word of a text.
+        prompt = self._turn.pieces[-1]
+        before = self._ids(prompt)
+        ids = self._encode(_Frame((prompt + self._lead, self._closing), (False,)), [text])
+        if ids[: len(before)] == before:
+            return ids[len(before) :]
+        # A token spans the border: the prompt is there already, so the reply begins anew.
+        return self._encode(_Frame((self._lead, self._closing), (False,)), [text])
 
     def reply_text(self, sampled_ids: Sequence[int]) -> str:
         """The text of a sampled reply, without the stop token at its end.
@@ -126,24 +145,46 @@ class ChatTemplate:
         see everything that was sampled.
         """
         ended = bool(sampled_ids) and sampled_ids[-1] in self.stop_ids
-        ids = list(sampled_ids[:-1] if ended else sampled_ids)
+        return self.decode(sampled_ids[:-1] if ended else sampled_ids)
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of tokens, control tokens as they are spelled."""
         text = self._tokenizer.decode(
-            ids, skip_special_tokens=False, clean_up_tokenization_spaces=False
+            list(ids), skip_special_tokens=False, clean_up_tokenization_spaces=False
         )
         return str(text)
+
+    def rendered(self, instructions: str, texts: Sequence[str]) -> list[int]:
+        """A conversation by the template itself and encoded as a whole, up to the next reply.
+
+        Only for comparison with what was appended: control strings become control tokens here.
+
+        Args:
+            instructions: as for `open`.
+            texts: observations and replies by turns, an observation first and last.
+
+        Raises:
+            ModelError: the template refuses the messages.
+        """
+        turns = [(("user", "assistant")[at % 2], text) for at, text in enumerate(texts)]
+        if instructions and self._open_system:
+            turns.insert(0, ("system", instructions))
+        elif instructions:
+            turns[0] = ("user", f"{instructions}\n\n{texts[0]}")
+        return self._ids(self._render(*zip(*turns, strict=True)))
 
     # ---------------------------------------------------------------------------------- encode
 
     def _encode(self, frame: _Frame, contents: Sequence[str]) -> list[int]:
         """Encode pieces and contents as one text, so that tokens may span their borders."""
-        fitted = frame.fit(contents)
-        text = frame.pieces[0] + "".join(
-            content + piece for content, piece in zip(fitted, frame.pieces[1:], strict=True)
-        )
+        pairs = zip(contents, frame.strip, strict=True)
+        fitted = [content.strip() if strip else content for content, strip in pairs]
+        start, *others = frame.pieces
+        parts = list(zip(fitted, others, strict=True))
         if not any(self._control.search(content) for content in fitted):
-            return self._ids(text)
-        ids = self._ids(frame.pieces[0])
-        for content, piece in zip(fitted, frame.pieces[1:], strict=True):
+            return self._ids(start + "".join(content + piece for content, piece in parts))
+        ids = self._ids(start)
+        for content, piece in parts:
             ids += self._encode_plain(content) + self._ids(piece)
         return ids
 
@@ -165,124 +206,72 @@ class ChatTemplate:
 
     # ---------------------------------------------------------------------------------- derive
 
-    def _render(self, turns: Sequence[tuple[str, str]], *, generation_prompt: bool) -> str:
-        messages = [{"role": role, "content": content} for role, content in turns]
+    def _render(self, roles: Sequence[str], contents: Sequence[str]) -> str:
+        pairs = zip(roles, contents, strict=True)
         try:
             text = self._tokenizer.apply_chat_template(
-                messages,
+                [{"role": role, "content": content} for role, content in pairs],
+                chat_template=_FIXED_DATE + self._tokenizer.get_chat_template(),
                 tokenize=False,
-                add_generation_prompt=generation_prompt,
-                date_string=_DATE,
+                add_generation_prompt=True,
             )
         except _TEMPLATE_ERRORS as error:
-            roles = ", ".join(role for role, _ in turns)
-            raise ModelError(f"the chat template fails on messages of {roles}: {error}") from error
+            raise ModelError(
+                f"the chat template fails on messages of {', '.join(roles)}: {error}"
+            ) from error
         return str(text)
 
-    def _derive(
-        self, turns: Sequence[tuple[str, str]], *, generation_prompt: bool = True
-    ) -> _Frame:
-        """Find out what stands around the contents of `turns`, all of them marks."""
-        text = self._render(turns, generation_prompt=generation_prompt)
-        marks = [content for _, content in turns]
-        parts = re.split(f"({'|'.join(marks)})", text)
+    def _derive(self, *roles: str) -> _Frame:
+        """Find out what stands around the contents of messages, by rendering marks."""
+        marks = [f"Zq{number}qZ" for number in range(len(roles))]
+        parts = re.split(f"({'|'.join(marks)})", self._render(roles, marks))
         if parts[1::2] != marks:
             raise ModelError(
                 "the chat template cannot be used turn by turn: it drops, repeats or reorders "
                 f"messages (of {len(marks)} it rendered {len(parts) // 2}); take another template"
             )
-        pieces = tuple(parts[0::2])
-        strip = tuple(
-            self._strips(turns, index, pieces, generation_prompt) for index in range(len(marks))
-        )
-        return _Frame(pieces, strip)
+        pieces, strip = parts[0::2], []
+        # Replies are never rendered, so what happens to their texts does not matter.
+        texts = [
+            mark if role == "assistant" else f" \n<b> {{{{x}}}} &amp; {mark}\n "
+            for role, mark in zip(roles, marks, strict=True)
+        ]
+        rest = self._render(roles, texts).removeprefix(pieces[0])
+        for role, text, piece in zip(roles, texts, pieces[1:], strict=True):
+            strip.append(not rest.startswith(text + piece))
+            shown = (text.strip() if strip[-1] else text) + piece
+            if not rest.startswith(shown):
+                raise ModelError(
+                    f"the chat template changes the text of a {role} message by more than "
+                    "stripping it; take another template"
+                )
+            rest = rest.removeprefix(shown)
+        return _Frame(tuple(pieces), tuple(strip))
 
-    def _strips(
-        self, turns: Sequence[tuple[str, str]], index: int, pieces: Sequence[str], prompt: bool
-    ) -> bool:
-        """Whether content `index` loses white space; any other change is refused."""
-        role, mark = turns[index]
-        if role == "assistant":
-            return False  # replies are never rendered
-        content = f" \n<b> {{{{x}}}} &amp; {mark}\n "
-        text = self._render(
-            [*turns[:index], (role, content), *turns[index + 1 :]], generation_prompt=prompt
-        )
-        for strip in (False, True):
-            contents = [shown for _, shown in turns]
-            contents[index] = content.strip() if strip else content
-            if text == pieces[0] + "".join(
-                shown + piece for shown, piece in zip(contents, pieces[1:], strict=True)
-            ):
-                return strip
-        raise ModelError(
-            f"the chat template changes the text of a {role} message by more than stripping it; "
-            "take another template"
-        )
-
-    def _derive_system(self) -> _Frame | None:
-        """The opening with a system message, or None where it cannot be appended to."""
-        opening = (("system", _SYSTEM), ("user", _FIRST))
-        try:
-            frame = self._derive(opening)
-            before = self._render(opening, generation_prompt=False)
-            after = self._derive(
-                (*opening, ("assistant", _REPLY), ("user", _SECOND)), generation_prompt=True
-            )
-        except ModelError:
-            return None
-        start = before.rpartition(_FIRST)[0]
-        stays = (after.pieces[0] + _SYSTEM + after.pieces[1]) == start
-        return frame if stays else None
-
-    def _derive_turn(self, *, generation_prompt: bool) -> _Frame:
-        """What stands between a reply and an observation, and after it."""
-        turns = (
-            ("user", _FIRST),
-            ("assistant", _REPLY),
-            ("user", _SECOND),
-            ("assistant", _LATER),
-            ("user", _THIRD),
-        )
-        frame = self._derive(turns, generation_prompt=generation_prompt)
-        _, _, second, _, third, after = frame.pieces
-        if frame.pieces[0] != self._open.pieces[0] or second != third:
+    def _derive_turn(self) -> tuple[_Frame, str]:
+        """What stands around an observation after a reply, and between a prompt and its reply."""
+        frame = self._derive("user", "assistant", "user", "assistant", "user")
+        start, prompt = self._open.pieces
+        between, border = frame.pieces[1:3]
+        if frame.pieces != (start, between, border, between, border, prompt):
             raise ModelError(
                 "the chat template does not extend by appending: what it puts around a message "
                 "depends on the messages after it; take another template"
             )
-        return _Frame((third, after), frame.strip[-1:])
+        if not prompt.startswith(between.rstrip()):
+            raise ModelError(
+                f"the chat template puts {between!r} before a reply, but a prompt for one ends "
+                f"with {prompt!r}; let it heed add_generation_prompt"
+            )
+        lead = between.removeprefix(prompt) if between.startswith(prompt) else ""
+        return _Frame((border, prompt), frame.strip[-1:]), lead
 
-    def _derive_closing(self) -> list[int]:
-        """The tokens from the end of a reply to the first control token: the end of its turn."""
-        ids = self._ids(self._turn.pieces[0])
-        for index, token_id in enumerate(ids):
-            if token_id in self._tokenizer.added_tokens_decoder:
-                return ids[: index + 1]
-        raise ModelError(
-            "the chat template marks no end of a reply: no control token stands between a reply "
-            f"and the next message, only {self._turn.pieces[0]!r}"
-        )
-
-    def _derive_stop_ids(self) -> frozenset[int]:
-        stop = self._closing[-1]
-        added = self._tokenizer.added_tokens_decoder
-        between = [token_id for token_id in self._ids(self._turn.pieces[0]) if token_id in added]
-        eos = self._tokenizer.eos_token_id
-        if eos is None or len(between) == 1:
-            # One token ends the reply and opens the next turn; an end of text would not open it.
-            return frozenset({stop})
-        return frozenset({stop, eos})
-
-    def _control_pattern(self) -> re.Pattern[str]:
-        """Matches what must not become a control token in a text: special tokens, and what
-        separates turns. Other added tokens (``<think>``) are words like any other.
-        """
-        separators = set(self._ids(self._turn.pieces[0]))
-        controls = [
-            token.content
-            for token_id, token in self._tokenizer.added_tokens_decoder.items()
-            if token.special or token_id in separators
-        ]
-        longest_first = sorted(controls, key=len, reverse=True)
-        return re.compile("|".join(map(re.escape, longest_first)))
+    def _derive_system(self) -> _Frame | None:
+        """The opening with a system message, or None where it cannot be appended to."""
+        try:
+            frame = self._derive("system", "user")
+            later = self._derive("system", "user", "assistant", "user").pieces
+        except ModelError:
+            return None
+        stays = (*later[:2], *later[3:]) == (*frame.pieces[:2], *self._turn.pieces)
+        return frame if stays else None

@@ -14,13 +14,7 @@ from transformers import PreTrainedTokenizerFast
 
 from agentgym_train.errors import ModelError
 
-PAD, END, SYSTEM, USER, ASSISTANT = SPECIAL_TOKENS = (
-    "<|pad|>",
-    "<|end|>",
-    "<|system|>",
-    "<|user|>",
-    "<|assistant|>",
-)
+SPECIAL_TOKENS = ["<|pad|>", "<|end|>", "<|system|>", "<|user|>", "<|assistant|>"]
 
 CHAT_TEMPLATE = """\
 {%- for message in messages -%}
@@ -58,16 +52,16 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> PreTrainedTokenize
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
-        special_tokens=list(SPECIAL_TOKENS),
+        special_tokens=SPECIAL_TOKENS,
         initial_alphabet=alphabet,
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
-        pad_token=PAD,
-        eos_token=END,
-        additional_special_tokens=[SYSTEM, USER, ASSISTANT],
+        pad_token="<|pad|>",
+        eos_token="<|end|>",
+        additional_special_tokens=SPECIAL_TOKENS[2:],
         chat_template=CHAT_TEMPLATE,
         clean_up_tokenization_spaces=False,
     )

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-_SEED_RANGE = 2**64
+from agentgym_train.errors import NonFinite
 
 
 def uniforms_of(seed: int) -> np.random.Generator:
     """The random numbers of one reply; `seed` counts modulo 2**64."""
-    return np.random.Generator(np.random.Philox(key=seed % _SEED_RANGE))
+    return np.random.Generator(np.random.Philox(key=seed % 2**64))
 
 
 def sample(
@@ -24,18 +24,27 @@ def sample(
     """Draw one token a row.
 
     Args:
-        logits: (N, V), finite.
+        logits: (N, V).
         uniforms: float64 (N,), in [0, 1).
         temperatures: float64 (N,); a row with 0 takes the likeliest token.
 
     Returns:
         int64 (N,): the tokens; (N,) in the type of `logits`: their log-probabilities under the
         distribution they were drawn from, and at temperature 0 under that of temperature 1.
+
+    Raises:
+        NonFinite: a row has NaN or infinity among its logits.
     """
     greedy = temperatures == 0
     scale = torch.where(greedy, 1.0, temperatures)
     logprobs = torch.log_softmax(logits.double() / scale[:, None], dim=-1)
     cumulative = logprobs.exp().cumsum(-1)
+    if not bool(cumulative[:, -1].isfinite().all()):
+        raise NonFinite(
+            "the policy's logits are not finite: its weights have diverged; start a run with a "
+            "lower learner.learning_rate, from an earlier checkpoint's weights by --model.path",
+            [],
+        )
     target = uniforms[:, None] * cumulative[:, -1:]  # below the total, also when rounded
     tokens = torch.searchsorted(cumulative, target, right=True)
     tokens = torch.where(greedy[:, None], logits.argmax(-1, keepdim=True), tokens)

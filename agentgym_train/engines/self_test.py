@@ -1,109 +1,102 @@
-"""Which models an engine can sample from: by their settings, and by a test against themselves."""
+"""Which models can be sampled from: by their settings, and by a test against themselves.
+
+The test needs no more than the `Engine` protocol and the model's own forward pass, so it refuses
+in one place what a cache cannot serve (ALiBi, recurrent layers) and models whose logits are more
+than their output layer's. What a short test cannot show is read from the settings.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
 from agentgym_train.engines.base import Engine, Request
 from agentgym_train.errors import ConfigError, ModelError
-from agentgym_train.model import hidden_states, logits_of
 
-_TURN = 5
+_NEW = 5
 _REPLY = 3
 _STREAM = -1
 
 
-def check_architecture(model: PreTrainedModel, max_context: int) -> None:
-    """Refuse a model that does not see all of `max_context` tokens with plain attention.
+def check_settings(model: PreTrainedModel, max_context: int) -> None:
+    """Refuse a model by its settings.
 
     Raises:
-        ConfigError: the context exceeds the model's positions.
-        ModelError: an encoder-decoder, windowed, recurrent or otherwise unfit model.
+        ConfigError: the model does not see `max_context` tokens at once.
+        ModelError: the model caps its logits.
     """
-    config = model.config.get_text_config()
+    config: Any = model.config.get_text_config()
     name = type(model).__name__
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions is not None and max_context > positions:
+    limits = [getattr(config, "max_position_embeddings", None)]
+    limits += [
+        getattr(layer, "sliding_window", None) for layer in DynamicCache(config=config).layers
+    ]
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type") == "longrope":  # there a later token would turn all earlier ones
+        limits.append(rope.get("original_max_position_embeddings"))
+    visible = min((limit for limit in limits if limit), default=max_context)
+    if max_context > visible:
         raise ConfigError(
-            f"the context of {max_context} tokens exceeds the {positions} positions of {name}; "
-            "lower it, or take a model with a longer context"
+            f"the context of {max_context} tokens exceeds the {visible} that {name} sees at once "
+            "(positions, attention window); lower it, or take a model with a longer one"
         )
-    if model.config.is_encoder_decoder:
-        raise ModelError(f"{name} is an encoder-decoder model; take a decoder-only one")
-    implementation = config._attn_implementation
-    if implementation not in ("sdpa", "eager"):
+    if cap := getattr(config, "final_logit_softcapping", None):
         raise ModelError(
-            f"the torch engine needs the attention 'sdpa' or 'eager', got {implementation!r}; "
-            "load the model with attn_implementation='sdpa'"
-        )
-    kinds = set(getattr(config, "layer_types", None) or ())
-    window = getattr(config, "sliding_window", None)
-    slides = "sliding_attention" in kinds or (
-        not kinds and window is not None and getattr(config, "use_sliding_window", True)
-    )
-    if kinds - {"full_attention", "sliding_attention"} or (
-        slides and (window is None or window < max_context)
-    ):
-        raise ModelError(
-            f"{name} has attention that does not see all tokens (layers {sorted(kinds)}, window "
-            f"{window}); lower the context to the window, or take a model with full attention"
+            f"{name} caps its logits (final_logit_softcapping = {cap}), which is not supported; "
+            "take a model without it"
         )
 
 
-def check_parity(engine: Engine, model: PreTrainedModel, *, exact: bool) -> None:
+def check_parity(engine: Engine, model: PreTrainedModel, *, tolerance: float) -> None:
     """Refuse a model whose log-probabilities an idle engine does not give.
 
+    Samples two turns of a stream and scores each in a forward pass of the model without a cache.
+    A context that is too short for them is not tested.
+
     Args:
-        engine: samples from `model`; too short a context for two turns is not tested.
+        engine: samples from `model`.
         model: the model.
-        exact: whether the engine computes in the model's own precision.
+        tolerance: largest difference in nats. Rounding alone gives 1e-5 in float32; keys and
+            values that are missing, stale or at wrong positions give 1e-2 and more.
 
     Raises:
-        ModelError: the engine fails on the model, or differs from it by more than rounding.
+        ModelError: the engine fails on the model, or differs from it by more.
     """
-    if engine.max_context < 2 * (_TURN + _REPLY):
+    if engine.max_context < 2 * (_NEW + _REPLY):
         return
     name = type(model).__name__
     try:
-        gap = max_logprob_gap(engine, model)
-    except (ValueError, TypeError, IndexError) as error:
-        raise ModelError(f"{name} cannot run on this engine's cache: {error}") from error
-    limit = 1e-3 if exact and model.dtype in (torch.float32, torch.float64) else 0.5
-    if not gap <= limit:
+        gap = _largest_gap(engine, model)
+    except (ValueError, TypeError, IndexError, AttributeError) as error:
         raise ModelError(
-            f"sampling from {name} with a cache differs from its plain forward pass by {gap:.1e} "
-            f"nats (up to {limit:.0e} is rounding); its attention is not supported, take a model "
-            "of another architecture"
+            f"{name} cannot run on this engine's cache: {error}; take a decoder-only model with "
+            "full attention, loaded with attn_implementation='sdpa'"
+        ) from error
+    if not gap <= tolerance:
+        raise ModelError(
+            f"sampling from {name} differs from its plain forward pass by {gap:.1e} nats (up to "
+            f"{tolerance:.0e} is rounding): its attention does not work with a cache, or its "
+            "logits are not those of its output layer; take a model of another architecture"
         )
 
 
-def max_logprob_gap(engine: Engine, model: PreTrainedModel) -> float:
-    """The largest difference between an engine's log-probabilities and the model's own.
-
-    Samples two turns of a stream and scores all tokens in one forward pass without a cache. The
-    engine must be idle; the stream is released.
-
-    Returns:
-        The difference in nats. Rounding alone gives 1e-5 in float32; keys and values that are
-        missing, stale or at wrong positions give 1e-2 and more.
-    """
+def _largest_gap(engine: Engine, model: PreTrainedModel) -> float:
     vocab_size = model.config.get_text_config().vocab_size
     ids: list[int] = []
-    sampled_at: list[int] = []
-    logprobs: list[float] = []
+    gaps = []
     for turn in range(2):
-        ids += [(7 * len(ids) + 3 * step + turn) % vocab_size for step in range(_TURN)]
+        ids += [(7 * turn + 3 * step) % vocab_size for step in range(_NEW)]
         engine.submit(Request(_STREAM, ids, seed=turn, max_tokens=_REPLY))
         while not (finished := engine.poll()):
             pass
-        sampled_at += range(len(ids), len(ids) + len(finished[0].token_ids))
-        ids = ids + finished[0].token_ids
-        logprobs += finished[0].logprobs
+        sampled, logprobs = finished[0].token_ids, finished[0].logprobs
+        ids += sampled
+        with torch.inference_mode():
+            logits = model(torch.tensor([ids], device=model.device), use_cache=False).logits[0]
+        expected = logits[-len(sampled) - 1 : -1].double().log_softmax(-1).cpu()
+        chosen = expected[range(len(sampled)), sampled]
+        gaps.append(float((chosen - torch.tensor(logprobs)).abs().max()))
     engine.release(_STREAM)
-    with torch.inference_mode():
-        tokens = torch.tensor([ids], device=model.device)
-        before = torch.tensor(sampled_at, device=model.device) - 1
-        expected = logits_of(model, hidden_states(model, tokens)[0, before]).log_softmax(-1)
-        chosen = expected.gather(-1, tokens[0, before + 1][:, None])[:, 0]
-        return float((chosen.double() - torch.tensor(logprobs, device=model.device)).abs().max())
+    return max(gaps)

@@ -1,8 +1,13 @@
 """Keys and values of many streams at once: one slot a stream, each filled to its own length.
 
-Slots are rows of one preallocated tensor a layer, written in place, so a stream's cache stays
-where it is while others come, go and wait. When most of the low slots run, attention reads them
-as a view, without a copy; idle slots in between are computed along and ignored.
+Transformers' own caches hold one length for all rows. Here slots are rows of one tensor a layer,
+written in place, so a stream's cache stays where it is while others come, go and wait. When most
+of the low slots run, attention reads them as a view, without a copy: idle slots in between are
+computed along, with a token behind their last one that is never counted and overwritten later.
+
+A slot keeps what it holds after its stream has gone, until another stream takes it. So a new
+stream finds its longest known beginning among all slots: its group's first prompt, the
+instructions of another episode, or nothing.
 
 Not a paged cache: all rows are as long as the longest, which wastes memory when lengths differ
 much. Within one batch of episodes they do not; for the rest there is vLLM.
@@ -10,11 +15,14 @@ much. Within one batch of episodes they do not; for the rest there is vLLM.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 from transformers import Cache
 
 Ints = npt.NDArray[np.int64]
@@ -26,49 +34,71 @@ class SlotCache(Cache):
     """A cache for transformers models; `aim` it before each forward pass.
 
     Args:
-        max_slots: number of slots.
+        num_slots: S, number of slots.
+        max_context: most tokens of a slot.
 
     Attributes:
-        position_ids: int64 (R, T), positions of the tokens of the forward pass.
+        tokens: int32 (S, max_context), the token ids of each slot.
+        lengths: int64 (S,), how many of them have their keys and values here.
+        token_ids: int64 (R, T), the tokens of the forward pass.
+        position_ids: int64 (R, T), their positions.
     """
 
-    def __init__(self, max_slots: int) -> None:
+    def __init__(self, num_slots: int, max_context: int) -> None:
         super().__init__(layers=[])
-        self._max_slots = max_slots
-        self._slots = 0
+        self.tokens = np.zeros((num_slots, max_context), np.int32)
+        self.lengths: Ints = np.zeros(num_slots, np.int64)
+        self.token_ids = self.position_ids = torch.zeros(0, 0, dtype=torch.int64)
         self._length = 0
-        self._keys: list[torch.Tensor] = []  # a layer: (slots, kv_heads, length, head_dim)
-        self._values: list[torch.Tensor] = []
-        self.position_ids = torch.zeros(0, 0, dtype=torch.int64)
+        self._buffers: list[list[Tensor]] = []  # keys, values: (S, heads, length, head_dim)
 
-    def aim(self, slots: Ints, starts: Ints, width: int, device: torch.device) -> Ints:
-        """Choose the slots of the next forward pass.
+    def longest_prefix(self, ids: Sequence[int], lengths: Ints) -> tuple[int, int]:
+        """The slot that shares most tokens from the start with `ids`, and how many.
+
+        Args:
+            ids: token ids.
+            lengths: (S,), how many tokens of each slot count.
+        """
+        differs = self.tokens[:, : len(ids)] != np.asarray(ids, np.int32)
+        end = np.ones((len(differs), 1), bool)
+        shared = np.minimum(np.hstack((differs, end)).argmax(1), lengths)
+        best = int(shared.argmax())
+        return best, int(shared[best])
+
+    def copy(self, target: int, source: int, length: int) -> None:
+        """Copy the first `length` tokens of slot `source` to slot `target`."""
+        for buffer in itertools.chain(*self._buffers):
+            buffer[target, :, :length] = buffer[source, :, :length]
+        self.lengths[target] = length
+
+    def aim(self, slots: Sequence[int], width: int, device: torch.device) -> Ints:
+        """Choose the slots of the next forward pass, over the tokens behind their lengths.
 
         Args:
             slots: (N,), rising.
-            starts: (N,), how many tokens each holds.
-            width: T, how many it gets now.
+            width: T, how many tokens each gets; where it has fewer, the rest is padding.
             device: where the model is.
 
         Returns:
-            (N,), the row of each slot in the batch. The batch has `num_rows` rows: N of them, or
-            more where low slots are computed along.
+            (N,), the row of each slot in the batch. The batch has R rows: N of them, or more where
+            low slots are computed along.
         """
-        low = int(slots[-1]) + 1
+        low = slots[-1] + 1
         self._as_view = 2 * len(slots) >= low and width == 1
-        rows = slots if self._as_view else np.arange(len(slots))
-        self.num_rows = low if self._as_view else len(slots)
-        positions = np.zeros((self.num_rows, width), np.int64)
-        positions[rows] = starts[:, None] + np.arange(width)
-        self.position_ids = torch.from_numpy(positions).to(device)
-        self._rows = torch.from_numpy(rows).to(device)
-        self._targets = torch.from_numpy(slots).to(device)
+        rows = np.arange(low) if self._as_view else np.array(slots)
+        starts = self.lengths[rows]
         self._all_new = not starts.any()
-        self._end = int(positions.max()) + 1
-        self._reserve(low, self._end)
-        return rows
+        self._end = int(self.lengths[slots].max()) + width
+        self._reserve(int(starts.max()) + width)
+        positions = starts[:, None] + np.arange(width)
+        positions = np.minimum(positions, self.tokens.shape[1] - 1)  # padding stays in the context
+        token_ids = self.tokens[rows[:, None], positions].astype(np.int64)
+        self._rows = torch.from_numpy(rows).to(device)
+        self.position_ids = torch.from_numpy(positions).to(device)
+        self.token_ids = torch.from_numpy(token_ids).to(device)
+        return np.searchsorted(rows, slots)
 
-    def mask(self, dtype: torch.dtype) -> torch.Tensor:
+    def mask(self, dtype: torch.dtype) -> Tensor:
         """Additive causal mask (R, 1, T, K) over the keys that `update` answers with."""
         keys = torch.arange(self._end, device=self.position_ids.device)
         hidden = keys > self.position_ids[:, None, :, None]
@@ -76,54 +106,33 @@ class SlotCache(Cache):
         return mask.masked_fill_(hidden, torch.finfo(dtype).min)
 
     def update(
-        self,
-        key_states: torch.Tensor,
-        value_states: torch.Tensor,
-        layer_idx: int,
-        *args: Any,
-        **kwargs: Any,
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+        self, key_states: Tensor, value_states: Tensor, layer_idx: int, *_: Any, **__: Any
+    ) -> tuple[Tensor, Tensor]:
         """Write a layer's new keys and values, (R, heads, T, head_dim); all up to now."""
         key_states = key_states.to(value_states.dtype)  # autocast leaves rotated keys in fp32
-        if layer_idx == len(self._keys):
-            self._keys.append(self._buffer(key_states))
-            self._values.append(self._buffer(value_states))
-        return (
-            self._write_and_read(self._keys[layer_idx], key_states),
-            self._write_and_read(self._values[layer_idx], value_states),
-        )
+        if layer_idx == len(self._buffers):
+            self._buffers.append([self._buffer(key_states), self._buffer(value_states)])
+        keys, values = self._buffers[layer_idx]
+        return self._write_and_read(keys, key_states), self._write_and_read(values, value_states)
 
-    def copy(self, sources: Ints, targets: Ints, length: int) -> None:
-        """Copy the first `length` tokens of slots (N,) to others."""
-        self._reserve(int(targets.max()) + 1, length)
-        for buffer in (*self._keys, *self._values):
-            rows = torch.from_numpy(sources).to(buffer.device)
-            buffer[torch.from_numpy(targets).to(buffer.device), :, :length] = buffer[
-                rows, :, :length
-            ]
+    def _buffer(self, like: Tensor) -> Tensor:
+        return like.new_zeros(len(self.lengths), like.shape[1], self._length, like.shape[3])
 
-    def _write_and_read(self, buffer: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
-        written = new[self._rows] if self._as_view else new
-        positions = self.position_ids[self._rows]
-        buffer[self._targets[:, None], :, positions] = written.transpose(1, 2)
+    def _write_and_read(self, buffer: Tensor, new: Tensor) -> Tensor:
+        buffer[self._rows[:, None], :, self.position_ids] = new.transpose(1, 2)
         if self._all_new:
             return new
         if self._as_view:
-            return buffer[: self.num_rows, :, : self._end]
-        return buffer[self._targets, :, : self._end]
+            return buffer[: len(new), :, : self._end]
+        return buffer[self._rows, :, : self._end]
 
-    def _reserve(self, slots: int, length: int) -> None:
-        """Grow to hold that much, at least doubling, with zeros in what is new."""
-        if slots <= self._slots and length <= self._length:
+    def _reserve(self, length: int) -> None:
+        """Grow to hold that many tokens a slot, at least doubling, with zeros in what is new."""
+        if length <= self._length:
             return
-        if slots > self._slots:
-            self._slots = min(max(slots, 2 * self._slots), self._max_slots)
-        if length > self._length:
-            self._length = max(length, 2 * self._length, _MIN_LENGTH)
-        for buffers in (self._keys, self._values):
-            for layer, old in enumerate(buffers):
-                buffers[layer] = new = self._buffer(old)
-                new[: old.shape[0], :, : old.shape[2]] = old
-
-    def _buffer(self, like: torch.Tensor) -> torch.Tensor:
-        return like.new_zeros(self._slots, like.shape[1], self._length, like.shape[3])
+        self._length = max(length, 2 * self._length, _MIN_LENGTH)
+        for layer in self._buffers:
+            layer[:] = [
+                torch.nn.functional.pad(buffer, (0, 0, 0, self._length - buffer.shape[2]))
+                for buffer in layer
+            ]

@@ -20,17 +20,20 @@ class JsonlLogger:
     def __init__(self, path: Path, *, resume_at: int = 0) -> None:
         kept = [line for line in read_metrics(path) if line["step"] < resume_at]
         temporary = path.with_suffix(".tmp")
-        with open(temporary, "w", encoding="utf-8") as file:
-            file.writelines(json.dumps(line) + "\n" for line in kept)
+        temporary.write_text("".join(map(_line, kept)), encoding="utf-8")
         os.replace(temporary, path)
         self._file = open(path, "a", encoding="utf-8")  # noqa: SIM115 - open for the whole run
 
     def log(self, step: int, phase: str, values: Mapping[str, float]) -> None:
-        self._file.write(json.dumps({"step": step, "phase": phase} | dict(values)) + "\n")
+        self._file.write(_line({"step": step, "phase": phase, **values}))
         self._file.flush()
 
     def close(self) -> None:
         self._file.close()
+
+
+def _line(record: Mapping[str, Any]) -> str:
+    return json.dumps(record) + "\n"
 
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:

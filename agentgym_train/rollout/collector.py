@@ -15,24 +15,30 @@ the loop, not here.
 from __future__ import annotations
 
 import dataclasses
-import hashlib
+import itertools
 import logging
-from collections import deque
+import math
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol
 
-from agentgym_envs.actions import action_format
-from agentgym_envs.episodes import EndReason, Episode, Turn
+import gymnasium
+
+from agentgym_envs.episodes import EndReason, Episode
+from agentgym_envs.policies import package_versions, record_turn
+from agentgym_envs.seeds import stable_seed
 from agentgym_envs.tasks import Task
 from agentgym_envs.vector import StepResult, TextVectorEnv
 from agentgym_train.chat.template import ChatTemplate
 from agentgym_train.engines.base import Completion, Engine, Request
-from agentgym_train.errors import ConfigError, ContextError, TooManyFaults
+from agentgym_train.errors import ConfigError, ContextError, TooManyFaults, at_least
 
 logger = logging.getLogger(__name__)
 
 _WAIT_S = 60.0
 """How long to wait for an environment before looking again, in seconds."""
+
+Interrupt = Callable[[], None]
+"""Called between pieces of work; raises to stop the collection."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,22 +47,29 @@ class SamplingConfig:
 
     temperature: float = 1.0
     """Temperature of training and of sampled evaluation. Log-probabilities are those at this
-    temperature."""
+    temperature, for sampler and learner alike."""
+    top_p: float = 1.0
+    """1 and nothing else: the learner scores tokens under the whole distribution, so they must be
+    drawn from it."""
     max_tokens: int = 8
     """Most tokens of one reply, the end-of-turn token included. A longer reply is cut and parsed
     as it stands."""
     max_faults: float = 0.1
-    """Largest share of episodes that may end by a fault, after one retry each, before the run
-    stops."""
+    """Largest share of the episodes of a step or an evaluation, rounded up to whole ones, that may
+    end by a fault, after one retry each, before the run stops."""
 
     def __post_init__(self) -> None:
-        if self.temperature <= 0:
+        at_least(self, "sampling", 1, "max_tokens")
+        if not 0 < self.temperature < math.inf:
             raise ConfigError(
                 f"sampling.temperature must be above 0, got {self.temperature}; greedy success is "
                 "evaluated beside the sampled one without it"
             )
-        if self.max_tokens < 1:
-            raise ConfigError(f"sampling.max_tokens must be at least 1, got {self.max_tokens}")
+        if self.top_p != 1:
+            raise ConfigError(
+                f"sampling.top_p = {self.top_p} would draw from another distribution than the one "
+                "that is trained; set it to 1, and sampling.temperature for less variety"
+            )
         if not 0 <= self.max_faults <= 1:
             raise ConfigError(f"sampling.max_faults is a share, 0..1; got {self.max_faults}")
 
@@ -67,7 +80,7 @@ class Job:
 
     Attributes:
         task: what to play.
-        member: position in the group of episodes of this task.
+        member: number of the episode among those of this task.
         horizon: most turns.
         seed: seed of the environment's reset.
     """
@@ -87,30 +100,22 @@ class EpisodeContext:
     instructions: str
     versions: Mapping[str, str]
 
-
-class Interrupt(Protocol):
-    """Called between pieces of work; raises to stop the collection."""
-
-    def __call__(self) -> None: ...
-
-
-@dataclasses.dataclass
-class _Live:
-    """An episode in flight and the job it plays."""
-
-    job: Job
-    stream: int
-    retried: bool
-    episode: Episode
-    prompt: list[int] = dataclasses.field(default_factory=list)
-    context_ids: list[int] = dataclasses.field(default_factory=list)
-    state_key: str | None = None
+    @classmethod
+    def of(cls, env: gymnasium.Env[str, str]) -> EpisodeContext:
+        """That of a `TextEnv` or a wrapper around one."""
+        return cls(
+            env_id=env.spec.id if env.spec else "",
+            action_format=env.get_wrapper_attr("action_format"),
+            instructions=env.get_wrapper_attr("instructions"),
+            versions=package_versions(),
+        )
 
 
+@dataclasses.dataclass(eq=False)
 class Collector:
     """Plays jobs with an engine in a vector of environments.
 
-    Args:
+    Attributes:
         envs: the environments, autoreset disabled.
         engine: who samples.
         template: turns text into tokens.
@@ -121,26 +126,17 @@ class Collector:
             message.
     """
 
-    def __init__(
-        self,
-        envs: TextVectorEnv,
-        engine: Engine,
-        template: ChatTemplate,
-        *,
-        sampling: SamplingConfig,
-        context: EpisodeContext,
-        seed: int,
-        show_instructions: bool,
-    ) -> None:
-        self.envs = envs
-        self.engine = engine
-        self.template = template
-        self.sampling = sampling
-        self.context = context
-        self.seed = seed
-        self.action_format = action_format(context.action_format)
-        self._instructions = context.instructions if show_instructions else ""
-        self._next_stream = 0
+    envs: TextVectorEnv
+    engine: Engine
+    template: ChatTemplate
+    _: dataclasses.KW_ONLY
+    sampling: SamplingConfig
+    context: EpisodeContext
+    seed: int
+    show_instructions: bool
+
+    def __post_init__(self) -> None:
+        self.streams = itertools.count(1)
 
     def collect(
         self,
@@ -168,6 +164,8 @@ class Collector:
             ContextError: the first prompt of a task does not fit the model's context.
             TooManyFaults: more episodes broke than the budget allows.
         """
+        if temperature is None:
+            temperature = self.sampling.temperature
         collection = _Collection(self, purpose, temperature, on_episode)
         try:
             return collection.run(jobs, interrupt)
@@ -180,7 +178,8 @@ class Collector:
         Raises:
             ContextError: with a reply they do not fit the model's context.
         """
-        prompt = self.template.open(self._instructions, observation)
+        instructions = self.context.instructions if self.show_instructions else ""
+        prompt = self.template.open(instructions, observation)
         if not self.fits(prompt):
             raise ContextError(
                 f"the first prompt of task {task.id!r} has {len(prompt)} tokens; with "
@@ -194,9 +193,22 @@ class Collector:
         """Whether a prompt and its reply fit the model's context."""
         return len(prompt) + self.sampling.max_tokens <= self.engine.max_context
 
-    def _open_stream(self) -> int:
-        self._next_stream += 1
-        return self._next_stream
+
+@dataclasses.dataclass(eq=False)
+class _Live:
+    """An episode in flight: which job it plays where, and its open turn."""
+
+    position: int
+    job: Job
+    index: int
+    stream: int
+    retried: bool
+    episode: Episode
+    prompt: list[int] = dataclasses.field(default_factory=list)
+    context_ids: list[int] = dataclasses.field(default_factory=list)
+    state_key: str | None = None
+    completion: Completion = dataclasses.field(init=False)
+    reply: str = ""
 
 
 class _Collection:
@@ -206,36 +218,31 @@ class _Collection:
         self,
         collector: Collector,
         purpose: str,
-        temperature: float | None,
+        temperature: float,
         on_episode: Callable[[Episode], None] | None,
     ) -> None:
-        self._collector = collector
-        self._purpose = purpose
-        self._temperature = collector.sampling.temperature if temperature is None else temperature
+        self._collector, self._purpose, self._temperature = collector, purpose, temperature
         self._on_episode = on_episode
+        self._free = deque(range(collector.envs.num_envs))
         self._live: dict[int, _Live] = {}  # by environment index
-        self._env_of: dict[int, int] = {}  # environment index by stream
+        self._sampling: dict[int, _Live] = {}  # by stream, those that wait for a reply
         self._finished: dict[int, Episode] = {}  # by position of the job
-        self._position: dict[int, int] = {}  # position of the job by stream
-        self._faults = 0
+        self._faults: list[str] = []
 
     def run(self, jobs: Sequence[Job], interrupt: Interrupt | None) -> list[Episode]:
         envs, engine = self._collector.envs, self._collector.engine
         waiting = deque(enumerate(jobs))
-        free = deque(range(envs.num_envs))
         while len(self._finished) < len(jobs):
             if interrupt is not None:
                 interrupt()
-            while waiting and free:
-                position, job = waiting.popleft()
-                self._start(free.popleft(), position, job)
-            # Block on the environments only when the engine has nothing to do.
-            timeout = 0.0 if self._env_of else _WAIT_S
-            for index, result in envs.recv(timeout=timeout) if self._stepping() else ():
-                if self._advance(index, result):
-                    free.append(index)
+            while waiting and self._free:
+                self._start(self._free.popleft(), *waiting.popleft())
+            if len(self._live) > len(self._sampling):  # some environment owes a result
+                # Block on the environments only when the engine has nothing to do.
+                for index, result in envs.recv(timeout=0.0 if self._sampling else _WAIT_S):
+                    self._advance(self._live[index], result)
             for completion in engine.poll():
-                self._act(completion)
+                self._act(self._sampling.pop(completion.stream), completion)
             self._check_faults(len(jobs))
         return [self._finished[position] for position in range(len(jobs))]
 
@@ -246,147 +253,119 @@ class _Collection:
         while self._live and self._collector.envs.recv(timeout=_WAIT_S):
             pass  # results nobody waits for any more
 
-    def _stepping(self) -> bool:
-        """Whether any environment owes a result."""
-        return len(self._live) > len(self._env_of)
-
     def _start(self, index: int, position: int, job: Job, *, retried: bool = False) -> None:
-        collector = self._collector
-        stream = collector._open_stream()
-        context = collector.context
-        episode = Episode(
-            task=job.task,
-            seed=job.seed,
-            member=job.member,
-            horizon=job.horizon,
-            instructions=context.instructions,
-            first_observation="",
-            env_id=context.env_id,
-            action_format=context.action_format,
-            versions=dict(context.versions),
-        )
-        self._live[index] = _Live(job, stream, retried, episode)
-        self._position[stream] = position
-        collector.envs.send_reset([index], [job.task], [job.seed], [job.horizon])
+        context = dataclasses.asdict(self._collector.context)
+        episode = Episode(first_observation="", **vars(job), **context)
+        stream = next(self._collector.streams)
+        self._live[index] = _Live(position, job, index, stream, retried, episode)
+        self._collector.envs.send_reset([index], [job.task], [job.seed], [job.horizon])
 
-    def _advance(self, index: int, result: StepResult) -> bool:
-        """Take an environment's answer; True if the environment is free again."""
-        live = self._live[index]
-        if result.fault:
-            return self._fault(index, live, result)
+    def _advance(self, live: _Live, result: StepResult) -> None:
+        """Take an environment's answer and ask for the next reply, or end the episode."""
         episode, collector = live.episode, self._collector
-        if result.is_reset:
-            episode.first_observation = result.observation
-            live.context_ids = collector.first_prompt(live.job.task, result.observation)
+        if not result.is_reset:
+            self._record(live, result)
+        if result.fault:
+            self._break(live, result)
+        elif result.terminated:
+            self._finish(live, episode.end_reason)
         else:
-            _complete_turn(episode.turns[-1], result)
-            episode.success = bool(result.info["success"])
-            reason = EndReason(result.info["end_reason"])
-            if result.terminated:
-                return self._finish(index, live, reason)
-            closed = episode.turns[-1].finish_reason == "stop"
-            live.context_ids = collector.template.extend(result.observation, closed=closed)
+            live.context_ids = self._context(live, result)
             if result.truncated:
-                return self._cut_off(index, live, reason or EndReason.HORIZON)
-        if not collector.fits(live.prompt + live.context_ids):
-            return self._cut_off(index, live, EndReason.CONTEXT)
-        live.prompt += live.context_ids
-        live.state_key = result.info.get("state_key")
-        self._env_of[live.stream] = index
+                self._cut_off(live, episode.end_reason)
+            elif not collector.fits(live.prompt + live.context_ids):
+                self._cut_off(live, EndReason.CONTEXT)
+            else:
+                live.prompt += live.context_ids
+                live.state_key = result.info.get("state_key")
+                self._ask(live)
+
+    def _context(self, live: _Live, result: StepResult) -> list[int]:
+        """The tokens that an observation adds to the prompt."""
+        if result.is_reset:
+            live.episode.first_observation = result.observation
+            return self._collector.first_prompt(live.job.task, result.observation)
+        closed = live.completion.finish_reason == "stop"
+        return self._collector.template.extend(result.observation, closed=closed)
+
+    def _ask(self, live: _Live) -> None:
+        collector, job, turn = self._collector, live.job, len(live.episode.turns)
+        self._sampling[live.stream] = live
         collector.engine.submit(
             Request(
                 stream=live.stream,
                 prompt_ids=tuple(live.prompt),
-                seed=self._reply_seed(live),
+                seed=stable_seed(collector.seed, self._purpose, job.task.id, job.member, turn),
                 max_tokens=collector.sampling.max_tokens,
                 temperature=self._temperature,
             )
         )
-        return False
 
-    def _act(self, completion: Completion) -> None:
+    def _act(self, live: _Live, completion: Completion) -> None:
         """Give a sampled reply to its environment."""
-        index = self._env_of.pop(completion.stream)
-        live = self._live[index]
-        reply = self._collector.template.reply_text(completion.token_ids)
+        live.completion = completion
         live.prompt += completion.token_ids
-        answer = self._collector.action_format.answer_to(reply)
-        live.episode.turns.append(
-            Turn(
-                reply=reply,
-                observation="",
-                reward=0.0,
-                score=live.episode.score,
-                action_valid=False,
-                context_ids=live.context_ids,
-                sampled_ids=list(completion.token_ids),
-                logprobs=list(completion.logprobs),
-                finish_reason=completion.finish_reason,
-                weights_version=completion.weights_version,
-                state_key=live.state_key,
-                role=answer.role,
-                call_id=answer.call_id,
-            )
-        )
-        self._collector.envs.send([index], [reply])
+        live.reply = self._collector.template.reply_text(completion.token_ids)
+        self._collector.envs.send([live.index], [live.reply])
 
-    def _cut_off(self, index: int, live: _Live, reason: EndReason) -> bool:
+    def _record(self, live: _Live, result: StepResult) -> None:
+        turns = live.episode.turns
+        record_turn(live.episode, live.reply, result[:5])
+        turns[-1] = dataclasses.replace(
+            turns[-1],
+            context_ids=live.context_ids,
+            sampled_ids=list(live.completion.token_ids),
+            logprobs=list(live.completion.logprobs),
+            temperature=self._temperature,
+            finish_reason=live.completion.finish_reason,
+            weights_version=live.completion.weights_version,
+            state_key=live.state_key,
+        )
+
+    def _break(self, live: _Live, result: StepResult) -> None:
+        """Play an episode that broke again, once."""
+        logger.warning("task %s, member %d: %s", live.job.task.id, live.job.member, result.fault)
+        if live.retried or not result.retryable:
+            self._faults.append(result.fault)
+            live.episode.fault = result.fault
+            self._finish(live, EndReason.FAULT)
+        else:
+            self._collector.engine.release(live.stream)
+            self._start(live.index, live.position, live.job, retried=True)
+
+    def _cut_off(self, live: _Live, reason: EndReason) -> None:
         """End an episode that could go on. What would be the next prompt is kept, as far as it fits
         the context: a critic can say what return was still to come.
         """
         room = self._collector.engine.max_context - len(live.prompt)
         live.episode.tail_ids = live.context_ids[:room]
-        return self._finish(index, live, reason)
+        self._finish(live, reason)
 
-    def _finish(self, index: int, live: _Live, reason: EndReason) -> bool:
+    def _finish(self, live: _Live, reason: EndReason) -> None:
         live.episode.end_reason = reason
         self._collector.engine.release(live.stream)
-        del self._live[index]
-        self._finished[self._position.pop(live.stream)] = live.episode
+        self._free.append(live.index)
+        self._finished[live.position] = self._live.pop(live.index).episode
         if self._on_episode is not None:
             self._on_episode(live.episode)
-        return True
-
-    def _fault(self, index: int, live: _Live, result: StepResult) -> bool:
-        logger.warning("task %s, member %d: %s", live.job.task.id, live.job.member, result.fault)
-        if live.retried or not result.retryable:
-            self._faults += 1
-            live.episode.fault = result.fault
-            return self._finish(index, live, EndReason.FAULT)
-        self._collector.engine.release(live.stream)
-        position = self._position.pop(live.stream)
-        self._start(index, position, live.job, retried=True)
-        return False
 
     def _check_faults(self, num_jobs: int) -> None:
-        allowed = self._collector.sampling.max_faults * num_jobs
-        if self._faults > allowed:
+        share = self._collector.sampling.max_faults
+        allowed = math.ceil(share * num_jobs)
+        if len(self._faults) > allowed:
             raise TooManyFaults(
-                f"{self._faults} of {num_jobs} episodes broke twice, more than "
-                f"sampling.max_faults = {self._collector.sampling.max_faults} allows; "
-                "the warnings above name the faults"
+                f"{len(self._faults)} of {num_jobs} episodes broke twice, more than the {allowed} "
+                f"that sampling.max_faults = {share} allows; the last fault: {self._faults[-1]}"
             )
-
-    def _reply_seed(self, live: _Live) -> int:
-        job, turn = live.job, len(live.episode.turns)
-        return stable_seed(self._collector.seed, self._purpose, job.task.id, job.member, turn)
-
-
-def _complete_turn(turn: Turn, result: StepResult) -> None:
-    turn.observation = result.observation
-    turn.reward = float(result.reward)
-    turn.score = float(result.info["score"])
-    turn.action_valid = bool(result.info["action_valid"])
-
-
-def stable_seed(*parts: Any) -> int:
-    """A 64-bit seed from parts that print the same everywhere: the same parts, the same seed."""
-    text = "\x1f".join(str(part) for part in parts)
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
 def group_jobs(tasks: Sequence[Task], *, group_size: int, horizon: int, seed: int) -> Iterator[Job]:
-    """`group_size` jobs a task, next to one another, all with the same reset seed."""
+    """`group_size` jobs a task, next to one another, all with the same reset seed.
+
+    A task that comes twice has two groups, whose members are all different.
+    """
+    played: Counter[str] = Counter()
     for task in tasks:
-        for member in range(group_size):
-            yield Job(task, member, horizon, stable_seed(seed, task.id) % 2**31)
+        for _ in range(group_size):
+            yield Job(task, played[task.id], horizon, stable_seed(seed, task.id) % 2**31)
+            played[task.id] += 1

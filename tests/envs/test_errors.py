@@ -12,6 +12,8 @@ def test_every_error_is_an_agentgym_error_and_what_the_tree_says():
         errors.InvalidRecord: (ValueError,),
         errors.InvalidState: (ValueError,),
         errors.Unsupported: (NotImplementedError,),
+        errors.InvalidEvaluation: (ValueError,),
+        errors.PolicyFault: (RuntimeError,),
         errors.EnvFault: (RuntimeError,),
         errors.WorkerFault: (errors.EnvFault,),
         errors.CommandError: (ValueError,),
@@ -52,6 +54,9 @@ def test_errors_survive_pickling():
     assert "'xy'" in str(error)
     fault = pickle.loads(pickle.dumps(errors.WorkerFault("gone")))
     assert str(fault) == "gone"
+    stop = pickle.loads(pickle.dumps(errors.PolicyStopped("full", reason="context")))
+    assert (str(stop), stop.reason) == ("full", "context")
+    assert not pickle.loads(pickle.dumps(errors.PolicyFault("x", retryable=False))).retryable
 
 
 def test_a_fault_says_whether_a_second_try_makes_sense():

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "envs"))  # the family of the tests
+sys.path.insert(0, str(Path(__file__).parent))  # engines and models of the tests
 
 import numpy as np
 import pytest

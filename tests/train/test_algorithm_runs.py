@@ -6,7 +6,7 @@ import pytest
 from safetensors.torch import load_file
 
 from agentgym_train import assemble, loop
-from agentgym_train.commands import parse_settings
+from agentgym_train.commands.settings import parse_settings
 from agentgym_train.config import read_config
 from agentgym_train.loggers.base import Loggers
 from agentgym_train.loggers.jsonl import JsonlLogger, read_metrics
@@ -24,7 +24,9 @@ ALGORITHMS = {
     "rloo": "--loss.ratio sequence --loss.aggregation sequence --credit.permute-rewards",
     "reinforce_pp": "--loss.kl-coefficient 0.1 --loss.kl-in reward --loss.kl-estimator k1",
     "ppo": "--critic.learning-rate 1e-3 --credit.on-horizon bootstrap --loss.importance-cap 2",
-    "gigpo": "--loss.ratio turn --loss.aggregation group --loss.dual-clip 3",
+    "gigpo": "--loss.ratio turn --loss.aggregation group --loss.dual-clip 3 --refill.groups 4",
+    "dpo": "--dpo.beta 0.5 --dpo.label-smoothing 0.1",
+    "evolve": "--evolve.min-score 0.5 --evolve.weighted",
 }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 
 import numpy as np
 import pytest
+import torch
 
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.errors import UnknownName
@@ -13,6 +15,7 @@ from agentgym_train.algorithms import ALGORITHMS, algorithm
 from agentgym_train.algorithms.gigpo import GiGPO, GiGPOConfig
 from agentgym_train.algorithms.grpo import GRPO, GRPOConfig
 from agentgym_train.algorithms.losses import LossInputs
+from agentgym_train.algorithms.policy_gradient import PolicyGradient
 from agentgym_train.algorithms.ppo import PPO, PPOConfig
 from agentgym_train.algorithms.reinforce_pp import ReinforcePP, ReinforcePPConfig
 from agentgym_train.algorithms.rloo import RLOO
@@ -20,10 +23,12 @@ from agentgym_train.algorithms.settings import CreditConfig, LossConfig
 from agentgym_train.algorithms.sft import SFT, SFTConfig
 from agentgym_train.algorithms.weights import weigh
 from agentgym_train.batching import collate
+from agentgym_train.critic import Critic, CriticConfig
 from agentgym_train.errors import ConfigError, TokenError
+from agentgym_train.learner import Learner, LearnerConfig
 
 KEEP_ALL = CreditConfig(drop_zero_variance=False)
-POLICY_GRADIENTS = [name for name in ALGORITHMS if name != "sft"]
+POLICY_GRADIENTS = [n for n, kind in ALGORITHMS.items() if issubclass(kind, PolicyGradient)]
 
 
 def group_of(make_episode, returns, *, reasons=None, task_id="t/0", keys=None):
@@ -242,6 +247,8 @@ def test_permuted_returns_stay_in_their_group_and_depend_on_seed_and_step(make_e
     assert permuted[:8] != deviations
     assert permuted[:8] != permuted[8:]
     assert assign(0, 0) == permuted
+    unseeded = GRPO(config, credit=CreditConfig(permute_rewards=True))
+    assert one_each(credit_of(unseeded, groups)) == permuted
     assert assign(0, 1) != permuted
     assert assign(1, 0) != permuted
 
@@ -468,6 +475,43 @@ def test_a_perfect_critic_leaves_no_advantage_to_train_on(make_episode):
     assert samples[0].value_targets.tolist() == [1.0] * 3
 
 
+class SaysByToken(torch.nn.Module):
+    """A trunk whose value after a token is a number of that token."""
+
+    def __init__(self, values):
+        super().__init__()
+        self.values = values
+
+    @property
+    def base_model(self):
+        return self
+
+    def forward(self, input_ids, **_):
+        hidden = torch.tensor(self.values)[input_ids][..., None]
+        return types.SimpleNamespace(last_hidden_state=hidden)
+
+
+def test_what_the_critic_says_on_observations_is_never_read(make_episode, tiny_model):
+    # Before each sampled token (after 5, 1, 8 and 3) the critic is perfect; after all others,
+    # observations among them, it says 7.
+    episode = make_episode(
+        [([9, 5], [1, 2], 0.25), ([6, 7, 8], [3, 4], 1.0)], end_reason=EndReason.SUCCESS
+    )
+    model = tiny_model()
+    critic = Critic(model, CriticConfig(learning_rate=1e-3))
+    critic.trunk = SaysByToken([7.0, 1.25, 7.0, 1.0, 7.0, 1.25, 7.0, 7.0, 1.0, 7.0])
+    critic.weight, critic.bias = (
+        torch.nn.Parameter(torch.ones(1)),
+        torch.nn.Parameter(torch.zeros(1)),
+    )
+    chosen = PPO(RAW, credit=KEEP_ALL)
+    learner = Learner(model, LearnerConfig(), seed=0, critic=critic)
+    (sample,) = chosen.assign(learner.score(chosen.select([[episode]], 0), chosen))
+    assert sample.old_values.tolist() == [1.25, 1.25, 1.0, 1.0]
+    assert sample.advantages.tolist() == [0.0] * 4
+    assert sample.value_targets.tolist() == [1.25, 1.25, 1.0, 1.0]
+
+
 def test_an_episode_cut_at_the_horizon_goes_on_with_the_value_of_its_final_observation(
     make_episode,
 ):
@@ -618,7 +662,8 @@ def test_sft_takes_successes_and_ignores_the_teachers_log_probabilities(make_epi
 
 
 def test_algorithms_are_found_by_name_with_their_settings():
-    assert list(ALGORITHMS) == ["grpo", "rloo", "reinforce_pp", "ppo", "gigpo", "sft"]
+    assert POLICY_GRADIENTS == ["grpo", "rloo", "reinforce_pp", "ppo", "gigpo"]
+    assert list(ALGORITHMS) == [*POLICY_GRADIENTS, "sft", "dpo", "evolve"]
     assert [algorithm(name).name for name in ALGORITHMS] == list(ALGORITHMS)
     found = algorithm("ppo", PPOConfig(trace=0.5), loss=LossConfig(importance_cap=2.0))
     assert found.config.trace == 0.5
@@ -640,11 +685,11 @@ def test_an_unknown_algorithm_gets_near_names():
         ({"clip_low": 1.0}, "clip_low must be between 0 and 1 .* got 1.0 and 0.28"),
         ({"clip_low": 0.0}, "clip_low must be between 0 and 1 .* got 0.0 and 0.28"),
         ({"clip_high": 0.0}, "clip_high above 0, got 0.2 and 0.0"),
-        ({"entropy_coefficient": -0.1}, "must not be negative, got 0.0 and -0.1"),
-        ({"kl_coefficient": -0.1}, "must not be negative, got -0.1 and 0.01"),
-        ({"dual_clip": 1.0}, "dual_clip must be above 1 .* got 1.0"),
+        ({"entropy_coefficient": -0.1}, "loss.entropy_coefficient must be at least 0, got -0.1"),
+        ({"kl_coefficient": -0.1}, "loss.kl_coefficient must be at least 0, got -0.1"),
+        ({"dual_clip": 1.0}, "dual_clip must be 0 or above 1 .* got 1.0"),
         ({"kl_estimator": "k1"}, "k1 in the loss is 0 on average; choose"),
-        ({"importance_cap": 0.5}, "importance_cap must be at least 1 .* got 0.5"),
+        ({"importance_cap": 0.5}, "importance_cap must be 0 or at least 1, got 0.5"),
         ({"aggregation": "constant"}, "aggregation_constant above 0; got 'constant' and 0"),
         ({"aggregation_constant": 5}, "aggregation_constant above 0; got 'token' and 5"),
         (

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
+from agentgym_envs.errors import InvalidRecord
 from agentgym_train import batching
 from agentgym_train.batching import (
     Sample,
@@ -16,7 +17,6 @@ from agentgym_train.batching import (
     sampled_hidden,
     sampled_logprobs,
     split_minibatches,
-    token_rewards,
 )
 from agentgym_train.errors import TokenError
 
@@ -47,14 +47,6 @@ def test_a_sample_holds_all_tokens_and_numbers_for_sampled_ones_only(make_episod
     assert sample.with_advantages(0.5).advantages.tolist() == [0.5, 0.5, 0.5]
 
 
-def test_the_end_token_added_after_a_cut_turn_is_not_a_sampled_one(make_episode):
-    end_of_turn = 2
-    episode = make_episode([([5], [7, 8], 0.0), ([end_of_turn, 6], [9, end_of_turn], 1.0)])
-    episode.turns[0].finish_reason = "length"
-    sample = sample_from_episode(episode)
-    assert sample.token_ids[sample.sampled_mask].tolist() == [7, 8, 9, end_of_turn]
-
-
 def test_a_sample_that_bootstraps_ends_with_its_final_observation(make_episode):
     episode = make_episode([([5, 6], [7], 0.0), ([8], [9, 10], 1.0)])
     episode.tail_ids = [11, 12]
@@ -66,102 +58,18 @@ def test_a_sample_that_bootstraps_ends_with_its_final_observation(make_episode):
     assert sample_from_episode(episode).num_tokens == 6
 
 
-def test_state_keys_are_kept_if_every_turn_has_one(make_episode):
-    episode = make_episode([([5], [7], 0.0), ([8], [9], 1.0)])
-    assert sample_from_episode(episode).state_keys == ()
-    episode.turns[0].state_key = "a"
-    assert sample_from_episode(episode).state_keys == ()
-    episode.turns[1].state_key = "b"
-    assert sample_from_episode(episode).state_keys == ("a", "b")
-
-
-def test_a_teachers_episode_has_no_log_probabilities(make_episode):
-    episode = make_episode([([5], [7], 0.0), ([8], [9], 1.0)])
-    for turn in episode.turns:
-        turn.logprobs = None
-    assert sample_from_episode(episode).old_logprobs is None
-
-
-def broken(change):
-    return pytest.param(change, id=change.__name__)
-
-
-def one_logprob_too_many(episode):
-    episode.turns[1].logprobs.append(-1.0)
-    return "turn 1 has 2 sampled tokens but 3 log-probabilities"
-
-
-def logprob_not_finite(episode):
-    episode.turns[1].logprobs[0] = -math.inf
-    return "turn 1 has a log-probability that is not finite"
-
-
-def logprobs_of_one_turn_missing(episode):
-    episode.turns[1].logprobs = None
-    return "1 of 2 turns have log-probabilities"
-
-
-def no_token_ids(episode):
-    episode.turns[0].sampled_ids = None
-    return "turn 0 has no token ids"
-
-
-def nothing_sampled(episode):
-    for turn in episode.turns:
-        turn.sampled_ids = turn.logprobs = []
-    return "no token was sampled"
-
-
-def no_prompt(episode):
-    episode.turns[0].context_ids = []
-    return "the first token is a sampled one"
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        broken(one_logprob_too_many),
-        broken(logprob_not_finite),
-        broken(logprobs_of_one_turn_missing),
-        broken(no_token_ids),
-        broken(nothing_sampled),
-        broken(no_prompt),
-    ],
-)
-def test_a_record_that_contradicts_itself_is_refused(make_episode, change):
-    episode = make_episode([([5], [7], 0.0), ([8], [9, 10], 1.0)], task_id="t/7", member=3)
-    message = change(episode)
-    with pytest.raises(TokenError, match=f"episode of task 't/7', member 3: {message}"):
+def test_a_record_that_contradicts_itself_is_refused(make_episode):
+    episode = make_episode([([5], [7], 0.0)], task_id="t/7", member=3)
+    episode.turns[0].logprobs.append(-1.0)
+    with pytest.raises(TokenError, match="episode of task 't/7', member 3: turn 0 has 1 sampled"):
         sample_from_episode(episode)
 
 
 def test_advantages_of_another_length_are_refused():
-    with pytest.raises(TokenError, match=r"one number for each of the 1 sampled .* shape \(2,\)"):
+    with pytest.raises(
+        InvalidRecord, match=r"one number for each of the 1 sampled .* shape \(2,\)"
+    ):
         dataclasses.replace(sample_of_length(3), advantages=np.zeros(2))
-
-
-def test_a_reward_sits_on_the_last_sampled_token_of_its_turn(make_episode):
-    episode = make_episode([([5], [1, 2], 0.25), ([6], [3], 0.5), ([7], [4, 5, 6], 1.0)])
-    assert token_rewards(episode).tolist() == [0.0, 0.25, 0.5, 0.0, 0.0, 1.0]
-
-
-def test_the_reward_of_a_turn_without_sampled_tokens_goes_to_the_most_recent_one(make_episode):
-    episode = make_episode([([5], [], 2.0), ([6], [1, 2], 0.25), ([7], [], 0.5), ([8], [3], 0.0)])
-    assert token_rewards(episode).tolist() == [0.0, 2.75, 0.0]
-
-
-def test_token_rewards_add_up_to_the_return(random_groups):
-    rng = np.random.default_rng(1)
-    for episode in (episode for group in random_groups(20, 4, seed=1) for episode in group):
-        for turn in episode.turns:
-            turn.reward = int(rng.integers(-64, 64)) / 64  # exact in binary, so sums are exact
-        if len(episode.turns) > 1:
-            episode.turns[int(rng.integers(len(episode.turns)))].sampled_ids = []
-        assert token_rewards(episode).sum() == episode.return_
-
-
-def test_a_return_of_zero_gives_rewards_of_zero(make_episode):
-    assert token_rewards(make_episode([([5], [1, 2], 0.0)])).tolist() == [0.0, 0.0]
 
 
 def test_collate_pads_on_the_right_and_joins_the_compressed_numbers(make_episode):
@@ -262,10 +170,13 @@ def test_sampled_logprobs_equal_those_of_one_sequence_at_a_time(
     random_groups, tiny_model, temperature
 ):
     model = tiny_model()
-    samples = [sample_from_episode(e) for group in random_groups(2, 3) for e in group]
+    samples = [
+        dataclasses.replace(sample_from_episode(episode), temperature=temperature + 0.1 * number)
+        for number, episode in enumerate(e for group in random_groups(2, 3) for e in group)
+    ]
     with torch.no_grad():
-        logprobs, entropy = sampled_logprobs(model, collate(samples), temperature)
-        expected = [score_one_by_one(model, sample, temperature) for sample in samples]
+        logprobs, entropy = sampled_logprobs(model, collate(samples))
+        expected = [score_one_by_one(model, sample, sample.temperature) for sample in samples]
     wanted_logprobs = [value for part, _ in expected for value in part]
     wanted_entropy = [value for _, part in expected for value in part]
     assert logprobs.shape == (sum(sample.num_sampled for sample in samples),)
@@ -290,3 +201,66 @@ def test_chunks_of_logits_change_neither_values_nor_gradients(
     chunked = values_and_gradient()
     for expected, found in zip(whole, chunked, strict=True):
         assert torch.linalg.norm(found - expected) <= 1e-12 * torch.linalg.norm(expected)
+
+
+class Projection:
+    """A model that is its output layer alone: the trunks of transformers round to fp32 within."""
+
+    def __init__(self, weight):
+        self.weight = weight
+
+    def get_output_embeddings(self):
+        return self
+
+    def __call__(self, hidden):
+        return hidden @ self.weight.T
+
+
+@pytest.mark.parametrize("chunk_elements", [2**24, 2 * 7], ids=["whole", "in chunks"])
+def test_gradients_equal_finite_differences_in_fp64(make_episode, monkeypatch, chunk_elements):
+    monkeypatch.setattr(batching, "_CHUNK_ELEMENTS", chunk_elements)
+    sample = sample_from_episode(make_episode([([1, 2], [3, 4], 0.0), ([5], [6, 0, 1], 1.0)]))
+    batch = collate([dataclasses.replace(sample, temperature=0.7)])
+    generator = torch.Generator().manual_seed(0)
+    hidden, weight = (
+        torch.randn(rows, 3, generator=generator, dtype=torch.float64, requires_grad=True)
+        for rows in (5, 7)
+    )
+
+    def scores(hidden, weight):
+        monkeypatch.setattr(batching, "sampled_hidden", lambda *_: (hidden, None))
+        return sampled_logprobs(Projection(weight), batch)
+
+    assert torch.autograd.gradcheck(scores, (hidden, weight), eps=1e-6, atol=1e-8, rtol=1e-6)
+
+
+class LogitRows(TorchDispatchMode):
+    """Counts the rows of everything that is as wide as the vocabulary."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.width, self.most, self.total = width, 0, 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, tuple | list) else (result,):
+            is_logits = isinstance(tensor, torch.Tensor) and tensor.shape[-1:] == (self.width,)
+            if is_logits and tensor.ndim == 2:
+                self.most = max(self.most, tensor.shape[0])
+                self.total += tensor.shape[0] * (function is torch.ops.aten._log_softmax.default)
+        return result
+
+
+@pytest.mark.parametrize("num_observed", [1, 10, 100])
+def test_no_logit_exists_at_an_observation_and_no_more_than_a_chunk_at_once(
+    make_episode, tiny_model, monkeypatch, num_observed
+):
+    monkeypatch.setattr(batching, "_CHUNK_ELEMENTS", 4 * 29)
+    observation = [int(i) for i in np.arange(num_observed) % 29]
+    sample = sample_from_episode(make_episode([(observation, [1, 2, 3, 4, 5, 6], 1.0)]))
+    model = tiny_model()
+    with LogitRows(29) as rows:
+        logprobs, _ = sampled_logprobs(model, collate([sample]))
+        logprobs.sum().backward()
+    assert rows.most <= 4 or rows.most == 32  # the gradient of the matrix is (29, 32) or (32, 29)
+    assert rows.total == 2 * 6  # once forward, once again on the way back

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import AddedToken, PreTrainedTokenizerFast
 
 from agentgym_train.chat.template import ChatTemplate
@@ -29,19 +30,52 @@ CHATML = """\
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- "<|im_start|>assistant\\n" -}}{%- endif -%}
 """
+# As Llama 3: a system message always, with a date in it, and contents trimmed.
 STRIPPING = """\
 {{- bos_token -}}
+{%- if messages[0].role == "system" -%}
+{%- set system = messages[0].content | trim -%}{%- set messages = messages[1:] -%}
+{%- else -%}{%- set system = "" -%}{%- endif -%}
+{%- if not date_string is defined -%}{%- set date_string = strftime_now("%d %b %Y") -%}{%- endif -%}
+{{- "<|head|>system<|body|>\\n\\nToday: " + date_string + "\\n\\n" + system + "<|eot|>" -}}
 {%- for message in messages -%}
 {{- "<|head|>" + message.role + "<|body|>\\n\\n" + message.content | trim + "<|eot|>" -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- "<|head|>assistant<|body|>\\n\\n" -}}{%- endif -%}
 """
+# As Gemma: another name for the assistant, and no system role.
 NO_SYSTEM = """\
+{{- bos_token -}}
 {%- for message in messages -%}
 {%- if message.role == "system" -%}{{- raise_exception("no system role") -}}{%- endif -%}
-{{- "<|head|>" + message.role + "\\n" + message.content + "<|eot|>\\n" -}}
+{%- if (message.role == "user") != (loop.index0 % 2 == 0) -%}
+{{- raise_exception("roles must alternate") -}}
+{%- endif -%}
+{%- set role = "model" if message.role == "assistant" else message.role -%}
+{{- "<|head|>" + role + "\\n" + message.content | trim + "<|eot|>\\n" -}}
 {%- endfor -%}
-{%- if add_generation_prompt -%}{{- "<|head|>assistant\\n" -}}{%- endif -%}
+{%- if add_generation_prompt -%}{{- "<|head|>model\\n" -}}{%- endif -%}
+"""
+# As Mistral 7B: no generation prompt, a blank before replies, roles marked by plain words.
+BRACKETS = """\
+{{- bos_token -}}
+{%- for message in messages -%}
+{%- if message.role == "user" -%}{{- "[INST] " + message.content + " [/INST]" -}}
+{%- elif message.role == "assistant" -%}{{- " " + message.content | trim + eos_token -}}
+{%- else -%}{{- raise_exception("only user and assistant roles are supported") -}}{%- endif -%}
+{%- endfor -%}
+"""
+# As Llama 2: the system message inside the first user message.
+INSIDE = """\
+{%- if messages[0].role == "system" -%}
+{%- set system = "<<SYS>>\\n" + messages[0].content + "\\n<</SYS>>\\n\\n" -%}
+{%- set messages = messages[1:] -%}
+{%- else -%}{%- set system = "" -%}{%- endif -%}
+{%- for message in messages -%}
+{%- if message.role == "user" -%}
+{{- bos_token + "[INST] " + (system if loop.first else "") + message.content + " [/INST]" -}}
+{%- else -%}{{- " " + message.content + " " + eos_token -}}{%- endif -%}
+{%- endfor -%}
 """
 SYSTEM_AT_LAST_USER = """\
 {%- if messages[0].role == "system" -%}
@@ -54,25 +88,77 @@ SYSTEM_AT_LAST_USER = """\
 {%- else -%}{{- message.content + "<|eot|>" -}}{%- endif -%}
 {%- endfor -%}
 """
+# As Qwen 3: replies before the last user message lose their thoughts, and the last reply gets an
+# empty one.
 DROPS_OLD_THOUGHTS = """\
+{%- set last = namespace(user=0) -%}
+{%- for message in messages -%}
+{%- if message.role == "user" -%}{%- set last.user = loop.index0 -%}{%- endif -%}
+{%- endfor -%}
 {%- for message in messages -%}
 {%- set content = message.content -%}
-{%- if message.role == "assistant" and "</think>" in content and not loop.last -%}
-{%- set content = content.split("</think>")[-1] -%}
+{%- if message.role == "assistant" -%}
+{%- set thought = content.split("</think>")[0].split("<think>")[-1] if "</think>" in content -%}
+{%- set content = content.split("</think>")[-1].lstrip("\\n") -%}
+{%- if loop.index0 > last.user -%}
+{%- set content = "<think>\\n" + (thought or "").strip("\\n") + "\\n</think>\\n\\n" + content -%}
+{%- endif -%}
 {%- endif -%}
 {{- "<|im_start|>" + message.role + "\\n" + content + "<|im_end|>\\n" -}}
 {%- endfor -%}
 {%- if add_generation_prompt -%}{{- "<|im_start|>assistant\\n" -}}{%- endif -%}
 """
-TEMPLATES = {"chatml": CHATML, "stripping": STRIPPING, "no system": NO_SYSTEM}
+# As DeepSeek R1: the generation prompt opens a thought that earlier replies do not have.
+OPENS_A_THOUGHT = DROPS_OLD_THOUGHTS.replace(
+    '{{- "<|im_start|>assistant\\n" -}}', '{{- "<|im_start|>assistant\\n<think>\\n" -}}'
+)
+TEMPLATES = {
+    "chatml": CHATML,
+    "stripping": STRIPPING,
+    "no system": NO_SYSTEM,
+    "brackets": BRACKETS,
+    "inside": INSIDE,
+    "thoughts": DROPS_OLD_THOUGHTS,
+}
 
 
-def with_template(template: str) -> PreTrainedTokenizerFast:
-    tokenizer = copy.deepcopy(OWN)
+def with_template(
+    template: str, tokenizer: PreTrainedTokenizerFast = OWN
+) -> PreTrainedTokenizerFast:
+    tokenizer = copy.deepcopy(tokenizer)
     tokenizer.add_special_tokens({"additional_special_tokens": list(MARKERS)})
     tokenizer.bos_token = tokenizer.eos_token = "<|endoftext|>"
     tokenizer.chat_template = template
     return tokenizer
+
+
+def blanks_in_front(*, after_controls: bool) -> PreTrainedTokenizerFast:
+    """As Llama 2 and Mistral have it: words carry the blank before them. The first word of a text
+    gets one too, and in the older manner the first word after a control token as well.
+    """
+    tokenizer = Tokenizer(models.BPE())
+    lines = pre_tokenizers.Split("\n", "isolated")
+    if after_controls:
+        tokenizer.normalizer = normalizers.Sequence(
+            [normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]
+        )
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [lines, pre_tokenizers.Split("▁", "merged_with_next")]
+        )
+    else:
+        words = pre_tokenizers.Metaspace(prepend_scheme="first")
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, lines])
+    alphabet = sorted(set("".join(map(chr, range(33, 127))) + "\n"))
+    trainer = trainers.BpeTrainer(vocab_size=300, initial_alphabet=alphabet, show_progress=False)
+    tokenizer.train_from_iterator(TEXTS, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+
+
+TOKENIZERS = {
+    "bytes": OWN,
+    "blanks in front": blanks_in_front(after_controls=False),
+    "blanks after controls": blanks_in_front(after_controls=True),
+}
 
 
 def rendered(tokenizer: PreTrainedTokenizerFast, *contents: str, system: str = "") -> list[int]:
@@ -80,9 +166,9 @@ def rendered(tokenizer: PreTrainedTokenizerFast, *contents: str, system: str = "
     messages = [{"role": "system", "content": system}] if system else []
     for index, content in enumerate(contents):
         messages.append({"role": ("user", "assistant")[index % 2], "content": content})
-    ids: list[int] = tokenizer.apply_chat_template(messages, add_generation_prompt=True)[
-        "input_ids"
-    ]
+    ids: list[int] = tokenizer.apply_chat_template(
+        messages, add_generation_prompt=True, date_string="26 Jul 2024"
+    )["input_ids"]
     return ids
 
 
@@ -142,21 +228,44 @@ def test_an_unknown_role_is_refused_by_the_own_template() -> None:
 # ------------------------------------------------------------------------------------- any template
 
 
-@pytest.mark.parametrize("name", ["own", *TEMPLATES])
-@pytest.mark.parametrize("system", ["", "Be brief."])
-def test_appended_turns_equal_the_rendered_conversation(name: str, system: str) -> None:
-    tokenizer = OWN if name == "own" else with_template(TEMPLATES[name])
-    template = ChatTemplate(tokenizer)
-    first, replies, later = "red ball 1", ("go to", "turn left"), ("wall f1", "grey key")
-    if name == "no system" and system:  # the instructions go before the observation
-        expected = rendered(tokenizer, f"{system}\n\n{first}", replies[0], later[0])
-    else:
-        expected = rendered(tokenizer, first, replies[0], later[0], system=system)
+def append(template: ChatTemplate, system: str, *contents: str) -> list[int]:
+    """A conversation of observations and replies, turn by turn."""
+    ids = template.open(system, contents[0])
+    for reply, observation in zip(contents[1::2], contents[2::2], strict=True):
+        ids += template.encode_reply(reply) + template.extend(observation, closed=True)
+    return ids
 
-    ids = template.open(system, first)
-    assert expected[: len(ids)] == ids
-    ids += template.encode_reply(replies[0]) + template.extend(later[0], closed=True)
-    assert ids == expected
+
+CONVERSATION = ("red ball 1", "go to", "wall f1", "turn left", "grey key", "go", "f2 l2")
+
+
+@pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)
+@pytest.mark.parametrize("name", TEMPLATES)
+@pytest.mark.parametrize("system", ["", "Be brief."])
+def test_appended_turns_equal_the_rendered_conversation(
+    tokenizer: PreTrainedTokenizerFast, name: str, system: str
+) -> None:
+    tokenizer = with_template(TEMPLATES[name], tokenizer)
+    template = ChatTemplate(tokenizer)
+    if name in ("no system", "brackets") and system:  # instructions go before the observation
+        first, *others = CONVERSATION
+        expected = rendered(tokenizer, f"{system}\n\n{first}", *others)
+    else:
+        expected = rendered(tokenizer, *CONVERSATION, system=system)
+
+    assert append(template, system, *CONVERSATION) == expected
+    assert template.rendered(system, CONVERSATION) == expected
+    assert (
+        template.open(system, CONVERSATION[0])
+        == expected[: len(template.open(system, "red ball 1"))]
+    )
+
+
+@pytest.mark.parametrize("system", ["", "Be brief."])
+def test_the_own_template_appends_what_it_renders(system: str) -> None:
+    assert append(ChatTemplate(OWN), system, *CONVERSATION) == rendered(
+        OWN, *CONVERSATION, system=system
+    )
 
 
 def test_observations_may_begin_and_end_with_white_space() -> None:
@@ -177,15 +286,6 @@ def test_a_reply_that_was_cut_is_closed_by_tokens_that_were_not_sampled() -> Non
         assert template.extend("wall", closed=False) == closing + template.extend(
             "wall", closed=True
         )
-        assert template.tail("wall", closed=False) == closing + template.tail("wall", closed=True)
-
-
-def test_the_tail_is_the_turn_without_a_generation_prompt() -> None:
-    tokenizer = with_template(CHATML)
-    template = ChatTemplate(tokenizer)
-    assert tokenizer.decode(template.tail("wall", closed=True)) == (
-        "\n<|im_start|>user\nwall<|im_end|>\n"
-    )
 
 
 def test_a_reply_stops_at_the_templates_end_of_turn_or_at_the_end_of_text() -> None:
@@ -209,11 +309,35 @@ def test_a_token_that_ends_the_reply_by_opening_the_next_turn_is_the_only_stop()
 def test_thoughts_that_a_template_would_drop_are_kept() -> None:
     tokenizer = with_template(DROPS_OLD_THOUGHTS)
     template = ChatTemplate(tokenizer)
-    reply = "<think>left?</think>go"
-    ids = template.open("", "wall") + template.encode_reply(reply)
-    ids += template.extend("grey key", closed=True)
-    assert reply in tokenizer.decode(ids)
-    assert ids != rendered(tokenizer, "wall", reply, "grey key")
+    reply = "<think>\nleft?\n</think>\n\ngo"
+    ids = append(template, "", "wall", reply, "grey key")
+    assert tokenizer.decode(ids) == (
+        "<|im_start|>user\nwall<|im_end|>\n<|im_start|>assistant\n"
+        "<think>\nleft?\n</think>\n\ngo<|im_end|>\n"
+        "<|im_start|>user\ngrey key<|im_end|>\n<|im_start|>assistant\n"
+    )
+    assert "left?" not in tokenizer.decode(rendered(tokenizer, "wall", reply, "grey key"))
+
+
+def test_every_reply_begins_inside_the_thought_that_the_prompt_opens() -> None:
+    tokenizer = with_template(OPENS_A_THOUGHT)
+    template = ChatTemplate(tokenizer)
+    ids = append(template, "", "wall", "left?\n</think>\n\ngo", "grey key")
+    assert tokenizer.decode(ids) == (
+        "<|im_start|>user\nwall<|im_end|>\n<|im_start|>assistant\n"
+        "<think>\nleft?\n</think>\n\ngo<|im_end|>\n"
+        "<|im_start|>user\ngrey key<|im_end|>\n<|im_start|>assistant\n<think>\n"
+    )
+
+
+def test_a_reply_may_begin_with_what_merges_with_the_prompt() -> None:
+    newlines = train_tokenizer(["a\n\n\nb\n\n\nc"] * 9, 300)
+    tokenizer = with_template(CHATML, newlines)
+    assert len(tokenizer.encode("\n\n")) == 1
+    template = ChatTemplate(tokenizer)
+    ids = template.open("", "a") + template.encode_reply("\n\nb")
+    assert tokenizer.decode(ids).endswith("assistant\n\n\nb<|im_end|>")
+    assert template.reply_text(template.encode_reply("\n\nb")) == "\n\nb"
 
 
 def test_instructions_stay_in_front_where_a_template_would_move_them() -> None:
@@ -226,12 +350,18 @@ def test_instructions_stay_in_front_where_a_template_would_move_them() -> None:
     )
 
 
-def test_the_day_does_not_change_the_tokens() -> None:
-    today = '{{- "today: " + (date_string or strftime_now("%d %b %Y")) + "\\n" -}}'
-    tokenizer = with_template(today + CHATML)
-    assert tokenizer.decode(ChatTemplate(tokenizer).open("", "wall")).startswith(
-        "today: 26 Jul 2024\n"
-    )
+@pytest.mark.parametrize(
+    ("date", "expected"),
+    [
+        ('(date_string or strftime_now("%d %b %Y"))', "26 Jul 2024"),
+        ('strftime_now("%d %B %Y")', "26 July 2024"),
+        ('strftime_now("%Y-%m-%d")', "2024-07-26"),
+    ],
+)
+def test_the_day_does_not_change_the_tokens(date: str, expected: str) -> None:
+    tokenizer = with_template('{{- "today: " + ' + date + ' + "\\n" -}}' + CHATML)
+    text = tokenizer.decode(ChatTemplate(tokenizer).open("", "wall"))
+    assert text.startswith(f"today: {expected}\n")
 
 
 # ------------------------------------------------------------------------------- text stays text
@@ -259,7 +389,6 @@ def test_control_strings_in_texts_never_become_control_tokens(name: str) -> None
             (template.open("", hostile), template.open("", "wall")),
             (template.open(hostile, hostile), template.open("wall", "wall")),
             (template.extend(hostile, closed=True), template.extend("wall", closed=True)),
-            (template.tail(hostile, closed=False), template.tail("wall", closed=False)),
             (template.encode_reply(hostile), template.encode_reply("wall")),
         ):
             assert count(ids) == count(harmless)
@@ -311,8 +440,19 @@ def test_the_text_of_an_encoded_reply_is_the_text(text: str) -> None:
     [
         (None, "has no chat template"),
         (
-            "{%- for m in messages -%}{{- m.role + ': ' + m.content + '\\n' -}}{%- endfor -%}",
+            "{%- for m in messages -%}{{- m.role + ': ' + m.content + '\\n' -}}{%- endfor -%}"
+            "{%- if add_generation_prompt -%}{{- 'assistant: ' -}}{%- endif -%}",
             "marks no end of a reply",
+        ),
+        (
+            "{%- for m in messages -%}"
+            "{{- '<|head|>' + m.role + '\\n' + m.content + '<|eot|>' -}}{%- endfor -%}",
+            r"puts '<\|eot\|><\|head\|>assistant\\n' before a reply.* heed add_generation_prompt",
+        ),
+        (
+            "{%- for m in messages -%}"
+            "{{- '<|head|>' + m.content.rstrip() + '<|eot|>' -}}{%- endfor -%}",
+            "changes the text of a user message by more than stripping",
         ),
         (
             "{%- for m in messages[-2:] -%}"
@@ -338,7 +478,18 @@ def test_the_text_of_an_encoded_reply_is_the_text(text: str) -> None:
         ("{{- raise_exception('never') -}}", "fails on messages of user: never"),
         ("{%- for", "fails on messages of user"),
     ],
-    ids=["none", "no end", "window", "upper", "replace", "count", "raises", "syntax"],
+    ids=[
+        "none",
+        "no end",
+        "no prompt",
+        "half strip",
+        "window",
+        "upper",
+        "replace",
+        "count",
+        "raises",
+        "syntax",
+    ],
 )
 def test_a_template_that_cannot_be_appended_to_is_refused(
     template: str | None, reason: str

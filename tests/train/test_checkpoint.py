@@ -18,7 +18,8 @@ from agentgym_train import checkpoint
 from agentgym_train.algorithms.grpo import GRPO
 from agentgym_train.checkpoint import (
     check_fingerprint,
-    latest_checkpoint,
+    delete_later,
+    find_checkpoint,
     load_checkpoint,
     random_states,
     restore_random_states,
@@ -120,13 +121,50 @@ def test_the_newest_are_kept(save, tmp_path):
     for step in (1, 2, 10, 9):
         save(step, keep=2)
     assert names_in(tmp_path) == ["step-000009", "step-000010"]
-    assert latest_checkpoint(tmp_path).name == "step-000010"
+    assert find_checkpoint(tmp_path).name == "step-000010"
 
 
 def test_the_one_just_written_is_kept_even_if_others_have_higher_numbers(save, tmp_path):
     save(7)
     assert save(3, keep=1).exists()
     assert names_in(tmp_path) == ["step-000003"]
+
+
+def test_the_best_is_kept_beside_the_newest(save, tmp_path):
+    best = {"step": 2, "success": 0.7}
+    save(1)
+    for step in (2, 3, 4, 5):
+        save(step, keep=2, state={"step": step, "best": best})
+    assert names_in(tmp_path) == ["step-000002", "step-000004", "step-000005"]
+    assert find_checkpoint(tmp_path, "best").name == "step-000002"
+    save(6, keep=1, state={"step": 6, "best": {"step": 6, "success": 0.8}})
+    assert names_in(tmp_path) == ["step-000006"]
+    assert find_checkpoint(tmp_path, "best").name == "step-000006"
+
+
+def test_a_checkpoint_is_found_by_its_step(save, tmp_path):
+    for step in (1, 12):
+        save(step)
+    assert find_checkpoint(tmp_path, "1").name == "step-000001"
+    assert find_checkpoint(tmp_path, "last").name == "step-000012"
+    with pytest.raises(CheckpointError, match=r"no whole checkpoint '7' .* or a step of 1, 12"):
+        find_checkpoint(tmp_path, "7")
+    with pytest.raises(CheckpointError, match=r"no whole checkpoint 'newest' in"):
+        find_checkpoint(tmp_path, "newest")
+    with pytest.raises(CheckpointError, match=r"no checkpoint .* was evaluated .*; choose a step"):
+        find_checkpoint(tmp_path, "best")
+    cut_short(tmp_path / "step-000001")
+    with pytest.raises(CheckpointError, match=r"no whole checkpoint '1' in"):
+        find_checkpoint(tmp_path, "1")
+
+
+def test_going_back_deletes_what_came_later(save, tmp_path):
+    for step in (1, 2, 3):
+        save(step)
+    shutil.copytree(tmp_path / "step-000003", tmp_path / ".replaced-step-000003")
+    assert delete_later(tmp_path, 1) == [2, 3]
+    assert names_in(tmp_path) == ["step-000001"]
+    assert delete_later(tmp_path, 1) == []
 
 
 def test_a_checkpoint_of_the_same_step_is_replaced(save, tmp_path):
@@ -179,7 +217,7 @@ def other_schema(path):
 def test_a_broken_checkpoint_is_passed_over_with_a_warning(save, tmp_path, caplog, damage):
     save(1)
     message = damage(save(2))
-    assert latest_checkpoint(tmp_path).name == "step-000001"
+    assert find_checkpoint(tmp_path).name == "step-000001"
     assert "passing over a broken checkpoint" in caplog.text
     assert message in caplog.text
     with pytest.raises(CheckpointError, match=message):
@@ -188,17 +226,20 @@ def test_a_broken_checkpoint_is_passed_over_with_a_warning(save, tmp_path, caplo
 
 def test_without_a_whole_checkpoint_there_is_no_latest(save, tmp_path):
     with pytest.raises(CheckpointError, match=r"no checkpoint in .*; start the run anew"):
-        latest_checkpoint(tmp_path / "nowhere")
+        find_checkpoint(tmp_path / "nowhere")
     cut_short(save(1))
-    with pytest.raises(CheckpointError, match="1 found, all of them broken"):
-        latest_checkpoint(tmp_path)
+    with pytest.raises(
+        CheckpointError,
+        match=r"no whole checkpoint 'last' in .* expected 'last', 'best' or a step of 1",
+    ):
+        find_checkpoint(tmp_path)
 
 
 def test_folders_of_other_names_are_left_alone(save, tmp_path):
     for name in ("step-best", "notes", "step-000001.bak"):
         (tmp_path / name).mkdir()
     save(1, keep=1)
-    assert latest_checkpoint(tmp_path).name == "step-000001"
+    assert find_checkpoint(tmp_path).name == "step-000001"
     assert names_in(tmp_path) == ["notes", "step-000001", "step-000001.bak", "step-best"]
 
 
@@ -217,7 +258,7 @@ def test_another_fingerprint_is_refused_by_key_and_value(save):
 def test_fingerprints_compare_as_json():
     check_fingerprint({"a": (1, 2), "b": {"c": None}}, {"b": {"c": None}, "a": [1, 2]})
     with pytest.raises(CheckpointError, match=r"b.c is absent there and null here"):
-        check_fingerprint({"b": {"c": None}}, {})
+        check_fingerprint({"b": {"c": None}}, {"b": {}})
     many = {f"k{i}": i for i in range(9)}
     with pytest.raises(CheckpointError, match="k4 is absent there and 4 here; and 4 more"):
         check_fingerprint(many, {})
@@ -253,7 +294,7 @@ def test_a_write_that_fails_leaves_the_last_checkpoint_and_nothing_else(
     assert "\n" not in str(error.value)
     assert "File too large" in str(error.value)
     assert names_in(tmp_path) == ["step-000001"]
-    assert load_checkpoint(latest_checkpoint(tmp_path)).state["step"] == 1
+    assert load_checkpoint(find_checkpoint(tmp_path)).state["step"] == 1
     assert save(2).exists()
 
 
@@ -315,7 +356,7 @@ while True:
         die_at(count)
         os._exit(0)
     _, status = os.waitpid(child, 0)
-    found = load_checkpoint(checkpoint.latest_checkpoint(folder))
+    found = load_checkpoint(checkpoint.find_checkpoint(folder))
     print(count, os.WTERMSIG(status), found.state["step"], found.state.get("second", False))
     if os.WTERMSIG(status) != signal.SIGKILL:
         break
@@ -348,6 +389,6 @@ def test_a_kill_at_any_point_of_saving_leaves_a_whole_checkpoint(save, tmp_path,
 
 def test_what_a_killed_process_left_is_removed(save, tmp_path):
     shutil.copytree(save(1), tmp_path / ".writing-step-000002")
-    assert latest_checkpoint(tmp_path).name == "step-000001"
+    assert find_checkpoint(tmp_path).name == "step-000001"
     save(3)
     assert names_in(tmp_path) == ["step-000001", "step-000003"]

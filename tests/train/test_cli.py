@@ -9,7 +9,7 @@ from gymnasium.envs.registration import EnvSpec
 
 from agentgym_train.assemble import start_run
 from agentgym_train.cli import main
-from agentgym_train.commands import parse_settings
+from agentgym_train.commands.settings import parse_settings
 
 TINY = shlex.split("""
     --run.steps 1 --run.threads 1 --env.num-envs 4 --model.hidden-size 16 --model.num-layers 1
@@ -69,7 +69,7 @@ def only_error(capsys):
         (["--env.arguments", "[1]"], "expected a JSON object"),
         (["--env.arguments", "{levels"], "expected a JSON object"),
         (["resume"], "required: run"),
-        (["eval", "nowhere", "--tasks", "0"], "--tasks: expected at least 1, got 0"),
+        (["eval", "nowhere", "--tasks", "0"], "expected at least 1 task, got 0"),
         (["presets", "all"], "unrecognized arguments: all"),
         (["--batch.tasks-per-step", "100000"], "wants 100000 different tasks"),
     ],

@@ -1,22 +1,27 @@
 """The collector: what the engine gets, what is recorded, and what happens when things break."""
 
+import math
+
 import numpy as np
 import pytest
 from counting import CountingEnv, FaultyEnv
+from scripted_engine import ScriptedEngine, ScriptedReply
 
 from agentgym_envs.episodes import EndReason
+from agentgym_envs.seeds import stable_seed
 from agentgym_envs.vector import TextVectorEnv
+from agentgym_train.algorithms.rloo import RLOO
+from agentgym_train.algorithms.settings import CreditConfig
+from agentgym_train.batching import sample_from_episode
 from agentgym_train.chat.template import ChatTemplate
 from agentgym_train.chat.tokenizer import train_tokenizer
-from agentgym_train.engines.scripted import ScriptedEngine, ScriptedReply
-from agentgym_train.errors import ContextError, TooManyFaults
+from agentgym_train.errors import ConfigError, ContextError, TooManyFaults
 from agentgym_train.rollout.collector import (
     Collector,
     EpisodeContext,
     Job,
     SamplingConfig,
     group_jobs,
-    stable_seed,
 )
 
 TEXTS = ["The counter shows 0.", "add 3", "done", "hang 5", "break", "Make the counter show 3"]
@@ -184,13 +189,77 @@ def test_an_episode_that_breaks_twice_ends_as_a_fault_without_reward(make_collec
     episodes = collector.collect([Job(tasks[0], m, 5, 1) for m in range(3)], purpose="test")
     assert [episode.end_reason for episode in episodes] == [EndReason.FAULT] * 3
     assert all("fell off the wall" in episode.fault for episode in episodes)
-    assert all(not episode.success for episode in episodes)
+    assert all(not episode.success and episode.turns[-1].reward == 0 for episode in episodes)
+    assert [turn.reply for turn in episodes[0].turns] == ["add 3", "break"]
 
 
 def test_more_faults_than_allowed_stop_the_run_with_a_clear_message(make_collector, tasks):
-    collector = make_collector(lambda turn, _: "break", env=FaultyEnv, max_faults=0.1)
-    with pytest.raises(TooManyFaults, match=r"of 4 episodes broke twice, more than .* = 0.1"):
+    def say(turn, request):
+        return "break" if request.stream in broken else solve(tasks[0])[turn]
+
+    jobs = [Job(tasks[0], member, 5, 1) for member in range(8)]
+    collector = make_collector(say, env=FaultyEnv, num_envs=1, max_faults=0.2)
+    broken = {2, 3, 5, 6}  # the second and the fourth job, each at both tries
+    episodes = collector.collect(jobs, purpose="test")  # 2 of 8: 0.2 of 8 is 1.6, rounded up
+    ends = [episode.end_reason for episode in episodes]
+    assert [index for index, end in enumerate(ends) if end is EndReason.FAULT] == [1, 3]
+    broken = set(range(100))
+    message = r"3 of 8 episodes broke twice, .* the 2 that .* = 0.2 allows; .* fell off the wall"
+    with pytest.raises(TooManyFaults, match=message):
+        collector.collect(jobs, purpose="test")
+
+
+def test_without_a_budget_the_first_fault_stops_the_run(make_collector, tasks):
+    collector = make_collector(lambda turn, _: "break", env=FaultyEnv, max_faults=0.0)
+    with pytest.raises(TooManyFaults, match=r"of 4 episodes broke twice, more than the 0 that"):
         collector.collect([Job(tasks[0], m, 5, 1) for m in range(4)], purpose="test")
+
+
+@pytest.mark.parametrize(("on_fault", "left"), [("drop", []), ("mask", [0, 1, 3])])
+def test_a_member_that_broke_takes_its_group_along_or_leaves_it(
+    make_collector, tasks, on_fault, left
+):
+    def say(turn, request):
+        if request.stream in (3, 4):  # the third member, at both tries
+            return "break"
+        return (solve(tasks[0]) if request.stream == 1 else ["add 1", "done"])[turn]
+
+    collector = make_collector(say, env=FaultyEnv, num_envs=1, max_faults=0.5)
+    group = collector.collect(
+        list(group_jobs(tasks[:1], group_size=4, horizon=5, seed=0)), purpose="test"
+    )
+    assert [e.end_reason for e in group].count(EndReason.FAULT) == 1
+    algorithm = RLOO(credit=CreditConfig(on_fault=on_fault))
+    samples = algorithm.assign(algorithm.select([group], 0))
+    assert [sample.origin[-1] for sample in samples] == list(map(str, left))
+    # The baseline is that of the three which were played: 1, 0, 0.
+    assert [float(sample.advantages[0]) for sample in samples] == [1.0, -0.5, -0.5][: len(left)]
+
+
+def test_the_temperature_of_every_reply_is_recorded(make_collector, tasks):
+    collector = make_collector(lambda turn, _: solve(tasks[0])[turn], temperature=0.7)
+    jobs = [Job(tasks[0], 0, 5, 1)]
+    (sampled,) = collector.collect(jobs, purpose="test")
+    (greedy,) = collector.collect(jobs, purpose="test", temperature=0.0)
+    assert [turn.temperature for turn in sampled.turns] == [0.7, 0.7]
+    assert [turn.temperature for turn in greedy.turns] == [0.0, 0.0]
+    assert sample_from_episode(sampled).temperature == 0.7
+    assert sample_from_episode(greedy).old_logprobs is None
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"top_p": 0.9}, "sampling.top_p = 0.9 would draw from another .*; set it to 1"),
+        ({"temperature": 0.0}, "sampling.temperature must be above 0, got 0.0"),
+        ({"temperature": math.nan}, "sampling.temperature must be above 0, got nan"),
+        ({"max_tokens": 0}, "sampling.max_tokens.* 0"),
+        ({"max_faults": 1.5}, "sampling.max_faults is a share, 0..1; got 1.5"),
+    ],
+)
+def test_sampling_that_cannot_be_trained_on_is_refused(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        SamplingConfig(**settings)
 
 
 def test_a_first_prompt_that_does_not_fit_is_refused_and_a_later_one_ends_the_episode(

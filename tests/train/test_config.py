@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from agentgym_envs.errors import UnknownName
-from agentgym_train.commands import parse_settings
+from agentgym_train.commands.settings import parse_settings
 from agentgym_train.config import (
     TrainConfig,
     config_from_dict,
@@ -71,8 +71,8 @@ def test_an_unknown_setting_names_near_ones():
         ({"run": {"steps": -1}}, "run.steps must be at least 0.* got -1"),
         (
             {"run": {"algorithm": "a2c"}},
-            "run.algorithm must be one of 'grpo', 'rloo', 'reinforce_pp', 'ppo', 'gigpo', 'sft', "
-            "got 'a2c'",
+            "run.algorithm must be one of 'grpo', 'rloo', 'reinforce_pp', 'ppo', 'gigpo', "
+            "'dpo', 'evolve', 'sft', got 'a2c'",
         ),
         ({"batch": {"group_size": 1}}, "grpo compares .* set batch.group_size to 2 .* got 1"),
         (
@@ -109,7 +109,7 @@ def test_an_unknown_setting_names_near_ones():
         ({"model": {"num_heads": 0}}, "model.num_heads must be at least 1"),
         ({"learner": {"betas": [0.9]}}, r"learner.betas must be .*float, float.*, got \[0.9\]"),
         ({"run": 3}, "run must be a table, got 3"),
-        ({"run": {"threads": -1}}, "run.threads must be at least 0, got .* -1"),
+        ({"run": {"threads": -1}}, "run.threads must be at least 0, got -1"),
         (
             {"warmup": {"episodes_per_step": 9, "demonstrations": {"episodes": 8}}},
             "wants 9 different demonstrations, but only 8",
@@ -151,7 +151,7 @@ def test_a_run_gets_the_algorithm_of_its_settings():
             "credit": {"on_budget": "drop"},
         }
     )
-    found = config.policy_gradient(seed=3)
+    found = config.build_algorithm(seed=3)
     assert found.name == "ppo"
     assert (found.config, found.loss_config, found.credit_config) == (
         config.ppo,

@@ -25,7 +25,7 @@ from agentgym_train.algorithms.settings import CreditConfig, LossConfig
 from agentgym_train.algorithms.sft import SFT, SFTConfig
 from agentgym_train.batching import collate, sample_from_episode, sampled_logprobs
 from agentgym_train.critic import Critic, CriticConfig
-from agentgym_train.errors import CheckpointError, ConfigError, TrainError
+from agentgym_train.errors import CheckpointError, ConfigError
 from agentgym_train.learner import Learner, LearnerConfig, frozen_copy
 from agentgym_train.metrics import check_names
 
@@ -330,14 +330,20 @@ def test_a_divergence_without_reference_is_refused(random_groups, tiny_model):
         Learner(tiny_model(), LearnerConfig(), seed=0).score(samples, algorithm)
 
 
-def test_the_temperature_divides_the_logits(random_groups, tiny_model):
+def test_tokens_are_scored_at_the_temperature_at_which_they_were_drawn(random_groups, tiny_model):
     model = tiny_model()
-    samples = credit(GRPO(), random_groups(2, 4))
+    groups = random_groups(2, 4)
+    for turn in (turn for group in groups for episode in group for turn in episode.turns):
+        turn.temperature = 0.5
+    samples = credit(GRPO(), groups)
     with torch.no_grad():
-        _, entropy = sampled_logprobs(model, collate(samples), 0.5)
+        _, cooler = sampled_logprobs(model, collate(samples))
+        at_one = [dataclasses.replace(sample, temperature=1.0) for sample in samples]
+        _, plain = sampled_logprobs(model, collate(at_one))
+    assert float(cooler.mean()) < 0.95 * float(plain.mean())
     learner = Learner(model, LearnerConfig(learning_rate=0.0), seed=0)
-    metrics = learner.update(samples, GRPO(), 0, temperature=0.5)
-    assert metrics["train/entropy"] == pytest.approx(float(entropy.mean()), rel=1e-5)
+    metrics = learner.update(samples, GRPO(), 0)
+    assert metrics["train/entropy"] == pytest.approx(float(cooler.mean()), rel=1e-5)
 
 
 def test_nothing_to_learn_from_changes_nothing(tiny_model):
@@ -347,15 +353,6 @@ def test_nothing_to_learn_from_changes_nothing(tiny_model):
     metrics = learner.update([], GRPO(), 0)
     assert metrics == {"train/samples": 0, "train/tokens": 0, "train/sampled_tokens": 0}
     assert learner.weights_version == 0
-    assert all(torch.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
-
-
-def test_a_gradient_that_is_not_finite_leaves_the_weights_alone(random_groups, tiny_model):
-    model = tiny_model()
-    before = [p.detach().clone() for p in model.parameters()]
-    samples = [sample.with_advantages(math.nan) for sample in credit(GRPO(), random_groups(2, 4))]
-    with pytest.raises(TrainError, match=r"the gradient of step 7 is not finite \(norm nan\)"):
-        Learner(model, LearnerConfig(), seed=0).update(samples, GRPO(), 7)
     assert all(torch.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
 
 
@@ -454,17 +451,18 @@ def test_the_state_of_another_model_is_refused(random_groups, tiny_model):
     name = "optimizer.model.norm.weight.exp_avg"
     with pytest.raises(CheckpointError, match=f"the learner's state has no '{name}'"):
         learner.load_state_dict({k: v for k, v in tensors.items() if k != name}, counters)
-    with pytest.raises(CheckpointError, match=r"norm.weight has shape \(32,\).* \(7,\)"):
+    message = r"norm.weight has shape \(32,\), .* \[\(7,\), \(32,\)\]"
+    with pytest.raises(CheckpointError, match=message):
         learner.load_state_dict(tensors | {name: torch.zeros(7)}, counters)
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"learning_rate": -1.0}, "must not be negative, got -1.0, 5 and 0.0"),
+        ({"learning_rate": -1.0}, r"learner.learning_rate\b.* -1.0"),
         ({"betas": (0.9, 1.0)}, r"betas must be in \[0, 1\), got \[0.9, 1.0\]"),
         ({"max_grad_norm": 0.0}, "above 0 .inf for no limit., got 0.0"),
-        ({"updates_per_step": 0}, "must be at least 1, got 0 and 4096"),
+        ({"updates_per_step": 0}, "learner.updates_per_step.* 0"),
     ],
 )
 def test_learner_settings_that_cannot_work_are_refused(settings, message):
@@ -568,24 +566,7 @@ def test_the_learners_own_log_probabilities_are_those_before_the_update(random_g
     assert metrics["train/logprob_gap_max"] > 0.01
 
 
-def test_a_critic_whose_gradient_is_not_finite_stops_both(random_groups, tiny_model):
-    model = tiny_model()
-    critic = critic_of(model)
-    learner = Learner(model, LearnerConfig(), seed=0, critic=critic)
-    samples = PPO().assign(learner.score(PPO().select(random_groups(2, 4), 0), PPO()))
-    broken = [
-        dataclasses.replace(sample, value_targets=sample.value_targets * math.nan)
-        for sample in samples
-    ]
-    before = [p.detach().clone() for p in (*model.parameters(), *critic.parameters())]
-    with pytest.raises(TrainError, match="the gradient of step 0 is not finite"):
-        learner.update(broken, PPO(), 0)
-    after = (*model.parameters(), *critic.parameters())
-    assert all(torch.equal(p, b) for p, b in zip(after, before, strict=True))
-    assert all(p.grad is None or not p.grad.any() for p in after)
-
-
 @pytest.mark.parametrize("settings", [{"learning_rate": -1.0}, {"clip": -0.1}])
 def test_critic_settings_that_cannot_work_are_refused(settings):
-    with pytest.raises(ConfigError, match=r"critic.clip must not be negative, got"):
+    with pytest.raises(ConfigError, match=r"critic\.(learning_rate|clip).*-(1.0|0.1)"):
         CriticConfig(**settings)

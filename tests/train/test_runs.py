@@ -83,3 +83,30 @@ def test_a_resumed_log_holds_every_step_once_and_no_half_line(tmp_path):
         (2, 2.0),
         (3, 30.0),
     ]
+
+
+def test_the_best_is_the_earliest_of_the_highest():
+    progress = Progress(step=10)
+    assert progress.is_best(0.5)
+    progress.step = 20
+    assert not progress.is_best(0.5)
+    assert not progress.is_best(0.4)
+    assert progress.best == {"step": 10, "success": 0.5}
+    progress.step = 30
+    assert progress.is_best(0.6)
+    assert progress.best == {"step": 30, "success": 0.6}
+    # A run that goes on from there evaluates the same weights again.
+    again = Progress.from_json(json.loads(json.dumps(progress.to_json())))
+    assert not again.is_best(0.6)
+
+
+def test_a_run_that_goes_back_forgets_episodes_and_result(tmp_path):
+    folder = create_run_folder(str(tmp_path / "run"), "first-run")
+    for step in (0, 2, 4, 10):
+        folder.episodes(step).write_text("")
+    folder.write_result({"success_after": 1.0})
+    folder.go_back(4)
+    left = sorted(path.name for path in folder.episodes(0).parent.iterdir())
+    assert left == ["step-000000.jsonl", "step-000002.jsonl"]
+    assert not folder.result.exists()
+    folder.go_back(4)  # nothing is left to forget

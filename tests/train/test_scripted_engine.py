@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from scripted_engine import ScriptedEngine, ScriptedReply
 
 from agentgym_train.engines import Completion, Request
-from agentgym_train.engines.scripted import ScriptedEngine, ScriptedReply
 from agentgym_train.errors import ContextError, TokenError
 
 STOP = 9
@@ -58,7 +58,7 @@ def test_a_script_keeps_the_contract_of_an_engine() -> None:
         engine.load_weights(None, 1)
     assert engine.poll() == []
     assert len(engine.poll()) == 1
-    with pytest.raises(TokenError, match="expected token 1 at position 2, got 8"):
+    with pytest.raises(TokenError, match=r"from position 2 on expected tokens \[1\], got \[8\]"):
         engine.submit(Request(0, [4, 5, 8], seed=0, max_tokens=1))
     with pytest.raises(ContextError, match="6 tokens and a reply of up to 1"):
         engine.submit(Request(0, [4, 5, 1, 2, 2, 2], seed=0, max_tokens=1))

@@ -1,4 +1,4 @@
-"""An engine without a model: it "samples" what a script says. For tests, where it behaves.
+"""An engine without a model: it "samples" what a script says.
 
 It keeps the whole contract of `Engine`: prompts must extend their streams, replies are cut at
 `max_tokens`, requests in flight forbid new weights. Completions may come out in any order.
@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
-from agentgym_train.engines.base import Completion, FinishReason, Request
-from agentgym_train.engines.checks import check_request
+import torch
 
-if TYPE_CHECKING:
-    import torch
+from agentgym_train.engines.base import Completion, FinishReason, Request, check_request
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,103 @@
+"""Settings of a run from the command line: a preset or a file, and flags laid over it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import itertools
+import json
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import tyro
+
+from agentgym_envs.errors import UnknownName
+from agentgym_train.config import (
+    DEFAULT_PRESET,
+    TrainConfig,
+    load_preset,
+    read_config,
+    setting_names,
+)
+from agentgym_train.errors import ConfigError
+
+
+class Parser(argparse.ArgumentParser):
+    """Complains on one line, like everything else here, and takes no abbreviations."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        raise ConfigError(f"{message}; see {self.prog} --help")
+
+
+def parse_settings(words: Sequence[str]) -> TrainConfig:
+    """Settings from the command line.
+
+    Args:
+        words: ``--preset NAME``, ``--config FILE``, and a flag for each setting.
+
+    Raises:
+        ConfigError: settings that cannot work together.
+        UnknownName: no such preset or setting.
+    """
+    chooser = Parser(prog="python -m agentgym_train", add_help=False)
+    source = chooser.add_mutually_exclusive_group()
+    source.add_argument("--preset", default=DEFAULT_PRESET)
+    source.add_argument("--config")
+    chosen, flags = chooser.parse_known_args(words)
+    default = read_config(chosen.config) if chosen.config else load_preset(chosen.preset)
+    registry = tyro.constructors.ConstructorRegistry()
+    registry.primitive_rule(_json_object)
+    complaint = io.StringIO()
+    try:
+        with registry, contextlib.redirect_stderr(complaint):
+            config, unknown = tyro.cli(
+                TrainConfig,
+                default=default,
+                args=flags,
+                prog=chooser.prog,
+                return_unknown_args=True,
+            )
+    except SystemExit as stop:
+        if not stop.code:  # help was asked for
+            raise
+        raise ConfigError(_first_paragraph(complaint.getvalue())) from None
+    if unknown:
+        known = [f"--{name.replace('_', '-')}" for name in setting_names(default)]
+        raise UnknownName("setting", unknown[0].partition("=")[0], known)
+    return config
+
+
+def _first_paragraph(box: str) -> str:
+    """What a framed message of tyro's says, on one line, without the help below it."""
+    lines = [line.strip("│ ") for line in box.splitlines()[1:-1]]
+    return " ".join(itertools.takewhile(lambda line: not line.startswith("─"), lines))
+
+
+def _json_object(info: Any) -> Any:
+    """Mappings are given on the command line as one JSON object."""
+    if "Mapping" not in str(info.type):
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="JSON",
+        instance_from_str=lambda texts: json_object(texts[0]),
+        is_instance=lambda value: isinstance(value, dict),
+        str_from_instance=lambda value: [json.dumps(value)],
+    )
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The JSON object in `text`.
+
+    Raises:
+        ConfigError: it is none.
+    """
+    with contextlib.suppress(ValueError):
+        value = json.loads(text)
+        if isinstance(value, dict):
+            return value
+    raise ConfigError(f"""expected a JSON object like '{{"levels": "BossLevel"}}', got {text!r}""")

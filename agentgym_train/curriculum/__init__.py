@@ -1,1 +1,0 @@
-"""Which tasks and which horizon a training step uses."""

@@ -283,6 +283,11 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         """The rules of the world and of the action format, for the system message."""
         return f"{self._rules().strip()}\n\n{self._format.describe(self.grammar)}"
 
+    @property
+    def instructions_by_family(self) -> dict[str, str]:
+        """The instructions for the tasks of each family that is played here."""
+        return {self.family: self.instructions}
+
     def render_command(self, command: str, thought: str = "") -> str:
         """The reply that carries `command` in this environment's action format.
 

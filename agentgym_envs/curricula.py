@@ -21,6 +21,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
+from agentgym_envs import arguments
 from agentgym_envs.episodes import Episode
 from agentgym_envs.errors import UnknownName
 from agentgym_envs.horizons import EpisodeOutcome
@@ -260,10 +261,53 @@ class Mixture:
             part.load_state_dict(state[family])
 
 
+ORDERS = ("uniform", "difficulty", "success_rate")
+
+
+def task_curriculum(
+    order: str,
+    tasks: TaskSet,
+    *,
+    per_step: int,
+    seed: int,
+    mix: Mapping[str, float] | None = None,
+    **settings: Any,
+) -> TaskCurriculum:
+    """The curriculum called `order`.
+
+    Args:
+        order: ``"uniform"``, ``"difficulty"`` or ``"success_rate"``.
+        tasks: what to draw from.
+        per_step: tasks of one round of a step.
+        seed: of the draws.
+        mix: weights of families, as for `Mixture`; nothing for no mixture.
+        settings: those of all three by their names, as a settings file has them; each takes its
+            own.
+
+    Raises:
+        UnknownName: there is no such order or family.
+        ValueError: it cannot be made of these; says what to change.
+    """
+    arguments.one_of("order of tasks", order, ORDERS)
+    kind, own = {
+        "uniform": (Uniform, ()),
+        "difficulty": (Difficulty, ("start_share", "grow_steps")),
+        "success_rate": (SuccessRate, ("by", "floor")),
+    }[order]
+    chosen = {name: settings[name] for name in own if name in settings}
+
+    def make(tasks: TaskSet, per_step: int) -> TaskCurriculum:
+        made: TaskCurriculum = kind(tasks, per_step=per_step, seed=seed, **chosen)
+        return made
+
+    return Mixture(tasks, mix, make, per_step=per_step) if mix else make(tasks, per_step)
+
+
 def _whole_numbers(weights: Mapping[str, float], total: int) -> dict[str, int]:
     """How many of `total` each gets: by weight, the largest remainders rounded up."""
-    values = np.array(list(weights.values()), dtype=float)
-    if not (np.isfinite(values).all() and (values > 0).all()):
+    numbers = [value for value in weights.values() if isinstance(value, int | float)]
+    values = np.array(numbers, dtype=float)
+    if len(values) < len(weights) or not (np.isfinite(values).all() and (values > 0).all()):
         raise ValueError(f"weights of a mixture must be numbers above 0, got {dict(weights)}")
     shares = total * values / values.sum()
     counts = np.floor(shares)

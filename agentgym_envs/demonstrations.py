@@ -17,7 +17,7 @@ import numpy as np
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.episodes import Episode
-from agentgym_envs.errors import InvalidTask, NoPlan
+from agentgym_envs.errors import InvalidTask, NoPlan, Unsupported
 from agentgym_envs.policies import run_episode
 from agentgym_envs.seeds import stable_seed
 from agentgym_envs.tasks import Task, TaskSet
@@ -70,9 +70,16 @@ def demonstrate(
         seed: of the order and the noise.
 
     Raises:
+        Unsupported: the environment lacks an oracle, or, for noise, lists of commands.
         InvalidTask: there is no task.
         NoPlan: too few episodes are solved within the horizon.
     """
+    needed = {"oracle", "admissible"} if noise else {"oracle"}
+    if lacking := ", ".join(sorted(needed - env.capabilities)):
+        raise Unsupported(
+            f"demonstrations cannot be made: {env.family} lacks {lacking}; set their noise to 0 if "
+            "an oracle is left, else start from a trained model, without a warm-up"
+        )
     if not len(tasks):
         raise InvalidTask("there is no task to demonstrate: the task set is empty")
     episodes: list[Episode] = []

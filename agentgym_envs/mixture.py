@@ -92,6 +92,11 @@ class MixtureEnv(TextEnv):
         """The rules of the world being played; before the first reset, of the first one."""
         return self._part.instructions
 
+    @property
+    def instructions_by_family(self) -> dict[str, str]:
+        """The instructions for the tasks of each family."""
+        return {part.family: part.instructions for part in self._parts}
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[str, dict[str, Any]]:

@@ -15,6 +15,9 @@ from collections.abc import Sequence
 
 from agentgym_envs.episodes import EndReason, Episode
 
+_ROUNDING = 1e-8
+"""Sums of the same rewards in another order differ by less."""
+
 
 def summarize(episodes: Sequence[Episode], group_size: int) -> dict[str, float]:
     """The ``rollout/`` and ``end/`` numbers of some episodes.
@@ -26,20 +29,20 @@ def summarize(episodes: Sequence[Episode], group_size: int) -> dict[str, float]:
     Returns:
         Numbers by name; the trainer's table ``metrics.toml`` says what each is.
     """
-    groups = [episodes[i : i + group_size] for i in range(0, len(episodes), group_size)]
-    alike = [group for group in groups if len({episode.return_ for episode in group}) == 1]
-    unsolved = [group for group in alike if not any(episode.success for episode in group)]
     values = {
         "rollout/horizon": float(max(episode.horizon for episode in episodes)),
         "rollout/episodes": float(len(episodes)),
-        "rollout/useful": 1 - sum(map(len, alike)) / len(episodes),
-        "rollout/unsolved": sum(map(len, unsolved)) / len(episodes),
     }
     for reason in filter(None, EndReason):
         values[f"end/{reason}"] = mean([episode.end_reason is reason for episode in episodes])
-    played = [episode for episode in episodes if episode.end_reason is not EndReason.FAULT]
+    played = _unbroken(episodes)
     turns = [turn for episode in played for turn in episode.turns]
+    groups = [_unbroken(episodes[i : i + group_size]) for i in range(0, len(episodes), group_size)]
+    agree = [group for group in groups if group and _agree(group)]
+    unsolved = [group for group in agree if not any(episode.success for episode in group)]
     values |= {
+        "rollout/useful": (len(played) - sum(map(len, agree))) / max(1, len(played)),
+        "rollout/unsolved": sum(map(len, unsolved)) / max(1, len(played)),
         "rollout/success": mean([episode.success for episode in played]),
         "rollout/return": mean([episode.return_ for episode in played]),
         "rollout/score": mean([episode.score for episode in played]),
@@ -53,6 +56,16 @@ def summarize(episodes: Sequence[Episode], group_size: int) -> dict[str, float]:
         if some := [episode for episode in played if episode.success is success]:
             values |= _lengths(some, suffix)
     return values
+
+
+def _unbroken(episodes: Sequence[Episode]) -> list[Episode]:
+    return [episode for episode in episodes if episode.end_reason is not EndReason.FAULT]
+
+
+def _agree(group: Sequence[Episode]) -> bool:
+    """Whether the returns of a group are equal but for rounding, so that they teach nothing."""
+    returns = [episode.return_ for episode in group]
+    return max(returns) - min(returns) <= _ROUNDING
 
 
 def _lengths(episodes: Sequence[Episode], suffix: str) -> dict[str, float]:

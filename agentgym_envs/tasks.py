@@ -272,12 +272,16 @@ class _JoinedSource:
 
 
 def join(sets: Sequence[TaskSet]) -> TaskSet:
-    """The tasks of `sets`, one set after the other; copies no task.
+    """The tasks of `sets` in turns, so that the first few are of all sets; copies no task.
+
+    The first task of each set comes first, then the second of each, and so on; when a set has come
+    to its end the others go on.
 
     Args:
         sets: sets that share no id.
     """
-    return TaskSet(_JoinedSource(sets))
+    turns = np.concatenate([np.arange(len(tasks)) for tasks in sets])
+    return TaskSet(_JoinedSource(sets), np.argsort(turns, kind="stable"))
 
 
 def _is_count(value: object, least: int) -> bool:

@@ -5,42 +5,35 @@ Everything here is construction; what happens step by step is in `agentgym_train
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import os
 import shutil
 import time
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import gymnasium
 import torch
 
 from agentgym_envs.demonstrations import transcripts
 from agentgym_envs.episodes import Episode
 from agentgym_envs.seeds import stable_seed
 from agentgym_envs.vector import TextVectorEnv
+from agentgym_train import checkpoint as checkpoints
 from agentgym_train.algorithms import Algorithm
 from agentgym_train.algorithms.sft import SFT
 from agentgym_train.chat.template import ChatTemplate
 from agentgym_train.chat.tokenizer import train_tokenizer
-from agentgym_train.checkpoint import (
-    Checkpoint,
-    find_checkpoint,
-    load_checkpoint,
-    random_states,
-    restore_random_states,
-    save_checkpoint,
-)
-from agentgym_train.config import TrainConfig, write_config
+from agentgym_train.config import RunConfig, SupervisedConfig, TrainConfig, write_config
 from agentgym_train.critic import Critic
 from agentgym_train.engines.torch import TorchEngine
 from agentgym_train.errors import ConfigError, ModelError
 from agentgym_train.learner import Learner, frozen_copy
 from agentgym_train.model import create_model, load_model, load_tokenizer
-from agentgym_train.monitor import Monitor
 from agentgym_train.rollout.collector import Collector, EpisodeContext
 from agentgym_train.rollout.demonstrations import DemonstrationConfig, with_tokens
-from agentgym_train.runs import Progress, RunFolder, choose_run_folder, create_run_folder
+from agentgym_train.runs import Progress, RunFolder, create_run_folder
 from agentgym_train.world import World, build_world, fingerprint
 
 if TYPE_CHECKING:
@@ -60,49 +53,20 @@ class Policy:
     template: ChatTemplate
 
 
-def build_policy(config: TrainConfig, demonstrations: Sequence[Episode] = ()) -> Policy:
-    """A new small model with its own tokenizer, or the one at ``model.path``; sets torch's threads.
+def load_policy(path: str, run: RunConfig) -> Policy:
+    """The model in a folder, with fp32 weights; sets torch's threads.
 
     Args:
-        config: which model, and where it lives; fp32 weights everywhere.
-        demonstrations: texts to train a new tokenizer on.
+        path: as for `load_model`.
+        run: says where the model lives.
 
     Raises:
         ConfigError: a GPU is wanted and there is none.
         ModelError: the folder is no usable model.
     """
-    torch.set_num_threads(config.run.threads or len(os.sched_getaffinity(0)))
-    settings, device = config.model, _device_of(config.run.device)
-    if settings.path:
-        tokenizer = load_tokenizer(settings.path)
-        model = load_model(settings.path, dtype=torch.float32, device=device)
-        _check_vocabulary(model, tokenizer, settings.path)
-    else:
-        tokenizer = train_tokenizer(transcripts(demonstrations), settings.vocab_size)
-        model = create_model(
-            len(tokenizer),
-            architecture=settings.architecture,
-            hidden_size=settings.hidden_size,
-            num_layers=settings.num_layers,
-            num_heads=settings.num_heads,
-            max_context=settings.max_context,
-            seed=stable_seed(config.run.seed, "weights") % 2**32,
-        )
-        torch.nn.Module.to(model, device)  # in place; transformers' own `to` has a wrong signature
-    return Policy(model, tokenizer, ChatTemplate(tokenizer))
-
-
-def _device_of(name: str) -> torch.device:
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("run.device is 'cuda' but torch sees no GPU; use 'auto' or 'cpu'")
-    return torch.device(name)
-
-
-def _check_vocabulary(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, path: str
-) -> None:
+    device = _prepare_device(run)
+    tokenizer = load_tokenizer(path)
+    model = load_model(path, dtype=torch.float32, device=device)
     largest = max(tokenizer.get_vocab().values())
     embeddings: Any = model.get_input_embeddings()
     num_embeddings = embeddings.weight.shape[0]
@@ -111,10 +75,41 @@ def _check_vocabulary(
             f"the tokenizer in {path} gives ids up to {largest}, but the model there has only "
             f"{num_embeddings} embeddings; they belong to different models"
         )
+    return Policy(model, tokenizer, ChatTemplate(tokenizer))
 
 
-def build_collector(config: TrainConfig, context: EpisodeContext, policy: Policy) -> Collector:
-    """Environments and engine around the policy's own module."""
+def build_policy(config: TrainConfig, world: World) -> Policy:
+    """The model at ``model.path``, or a new small one whose tokenizer reads demonstrations.
+
+    Raises:
+        ConfigError, ModelError: as for `load_policy`.
+        AgentGymError: there are no demonstrations.
+    """
+    settings = config.model
+    if settings.path:
+        return load_policy(settings.path, config.run)
+    device = _prepare_device(config.run)
+    texts = transcripts(world.demonstrations(config.warmup.demonstrations))
+    tokenizer = train_tokenizer(texts, settings.vocab_size)
+    names = ("architecture", "hidden_size", "num_layers", "num_heads", "max_context")
+    sizes: dict[str, Any] = {name: getattr(settings, name) for name in names}
+    seed = stable_seed(config.run.seed, "weights") % 2**32
+    model = create_model(len(tokenizer), **sizes, seed=seed)
+    torch.nn.Module.to(model, device)  # in place; transformers' own `to` has a wrong signature
+    return Policy(model, tokenizer, ChatTemplate(tokenizer))
+
+
+def _prepare_device(run: RunConfig) -> torch.device:
+    torch.set_num_threads(run.threads or len(os.sched_getaffinity(0)))
+    if run.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if run.device == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("run.device is 'cuda' but torch sees no GPU; use 'auto' or 'cpu'")
+    return torch.device(run.device)
+
+
+def build_collector(config: TrainConfig, env: gymnasium.Env[str, str], policy: Policy) -> Collector:
+    """Environments like `env`, and an engine around the policy's own module."""
     envs = TextVectorEnv(
         config.env.id,
         config.env.num_envs,
@@ -133,7 +128,7 @@ def build_collector(config: TrainConfig, context: EpisodeContext, policy: Policy
         engine,
         policy.template,
         sampling=config.sampling,
-        context=context,
+        context=EpisodeContext.of(env),
         seed=config.run.seed,
         show_instructions=config.model.instructions,
     )
@@ -150,10 +145,14 @@ class Parts:
         folder: the files of the run.
         world: environments and tasks.
         policy: the model at the state of the run.
+
+    Attributes:
+        progress: how far the run is.
+        supervised: the settings of the phase, if it clones demonstrations.
     """
 
-    algorithm: Algorithm
     learner: Learner
+    supervised: SupervisedConfig | None
 
     def __init__(
         self, config: TrainConfig, folder: RunFolder, world: World, policy: Policy
@@ -162,30 +161,36 @@ class Parts:
         self.folder = folder
         self.world = world
         self.policy = policy
-        self.collector = build_collector(config, world.context(), policy)
-        self.engine = self.collector.engine
+        self.progress = Progress()
+        self.collector = build_collector(config, world.splits.env, policy)
         self.horizon = config.horizon.build()
-        self.curriculum = world.curriculum
-        self.monitor = Monitor(config.monitor)
+        self.monitor = config.monitor.build()
         self.phase = ""
+        self._fingerprint = fingerprint(config, world)
+        self._stateful: dict[str, Any] = {
+            "horizon": self.horizon,
+            "curriculum": world.curriculum,
+            "monitor": self.monitor,
+        }
 
     def enter_phase(self, phase: str) -> None:
         """Make learner and algorithm of `phase`, unless the run is in it already."""
         if phase == self.phase:
             return
-        supervised = {"warmup": self.config.warmup, "sft": self.config.sft}.get(phase)
+        self.supervised = {"warmup": self.config.warmup, "sft": self.config.sft}.get(phase)
         seed = stable_seed(self.config.run.seed, phase) % 2**32
-        self.algorithm = SFT() if supervised else self.config.build_algorithm(seed=seed)
-        learner = self.config.learner
-        if supervised:
-            learner = dataclasses.replace(
-                learner, learning_rate=supervised.learning_rate, updates_per_step=1
-            )
-        reference = frozen_copy(self.policy.model) if self.algorithm.needs_reference else None
-        has_critic = self.config.critic.learning_rate > 0 and not supervised
-        critic = Critic(self.policy.model, self.config.critic) if has_critic else None
+        model, learner, critic = self.policy.model, self.config.learner, None
+        if self.supervised:
+            self.algorithm: Algorithm = SFT()
+            rate = self.supervised.learning_rate
+            learner = dataclasses.replace(learner, learning_rate=rate, updates_per_step=1)
+        else:
+            self.algorithm = self.config.build_algorithm(seed=seed)
+            if self.config.critic.learning_rate > 0:
+                critic = Critic(model, self.config.critic)
+        reference = frozen_copy(model) if self.algorithm.needs_reference else None
         version = self.learner.weights_version if self.phase else 0
-        self.learner = Learner(self.policy.model, learner, seed, reference=reference, critic=critic)
+        self.learner = Learner(model, learner, seed, reference=reference, critic=critic)
         self.learner.weights_version = version  # goes on counting through the phases
         self.phase = phase
 
@@ -210,7 +215,13 @@ class Parts:
             "raise model.max_context or lower demonstrations.horizon"
         )
 
-    def save(self, progress: Progress) -> None:
+    @property
+    def is_finished(self) -> bool:
+        """Whether nothing is left to do."""
+        progress = self.progress
+        return progress.step >= self.config.total_steps and "after" in progress.reports
+
+    def save(self) -> None:
         """Write a checkpoint of the run as it is now.
 
         Raises:
@@ -218,24 +229,24 @@ class Parts:
         """
         tensors, counters = self.learner.state_dict()
         state = {
-            "step": progress.step,
-            "best": progress.best,
-            "progress": progress.to_json(),
+            "step": self.progress.step,
+            "best": self.progress.best,
+            "progress": dataclasses.asdict(self.progress),
             "phase": self.phase,
             "learner": counters,
-            "fingerprint": fingerprint(self.config, self.world),
-            **{name: part.state_dict() for name, part in self._stateful().items()},
+            "fingerprint": self._fingerprint,
+            **{name: part.state_dict() for name, part in self._stateful.items()},
         }
-        save_checkpoint(
+        checkpoints.save_checkpoint(
             self.folder.checkpoints,
             model=self.policy.model,
             tokenizer=self.policy.tokenizer,
-            tensors=tensors | random_states(),
+            tensors=tensors | checkpoints.random_states(),
             state=state,
             keep=self.config.run.keep_checkpoints,
         )
 
-    def restore(self, checkpoint: Checkpoint) -> Progress:
+    def restore(self, checkpoint: checkpoints.Checkpoint) -> None:
         """Take over everything but the model, which is the checkpoint's own.
 
         Raises:
@@ -244,23 +255,19 @@ class Parts:
         state, tensors = checkpoint.state, checkpoint.tensors
         self.enter_phase(state["phase"])
         self.learner.load_state_dict(tensors, state["learner"])
-        for name, part in self._stateful().items():
+        for name, part in self._stateful.items():
             part.load_state_dict(state[name])
-        self.engine.load_weights(None, self.learner.weights_version)
-        restore_random_states(tensors)
-        return Progress.from_json(state["progress"])
-
-    def _stateful(self) -> dict[str, Any]:
-        """What learns from results."""
-        return {"horizon": self.horizon, "curriculum": self.curriculum, "monitor": self.monitor}
+        self.collector.engine.load_weights(None, self.learner.weights_version)
+        checkpoints.restore_random_states(tensors)
+        self.progress = Progress(**state["progress"])
 
     def close(self) -> None:
         """End the environments' workers."""
         self.collector.envs.close()
 
 
-def start_run(config: TrainConfig) -> tuple[Parts, Progress]:
-    """A new run at step 0; its folder is made once everything else has worked.
+def start_run(config: TrainConfig) -> Parts:
+    """A new run at step 0; nothing is left of one that cannot be started.
 
     Raises:
         ConfigError: settings that do not work, or a folder that is taken.
@@ -268,37 +275,37 @@ def start_run(config: TrainConfig) -> tuple[Parts, Progress]:
         UnknownName: a name in the settings does not exist.
     """
     started = time.perf_counter()
-    folder = choose_run_folder(config.run.dir, config.preset)
-    world = build_world(config)
-    texts = () if config.model.path else world.demonstrations(config.warmup.demonstrations)
-    parts = Parts(config, folder, world, build_policy(config, texts))
-    parts.enter_phase("warmup" if config.warmup.steps else config.run.algorithm)
-    _check_first_prompts(parts)
-    if config.warmup.steps:
-        parts.demonstrations(config.warmup.demonstrations)  # refuses a context too short for them
-    parts.folder = create_run_folder(config.run.dir, config.preset)
+    folder = create_run_folder(config.run.dir, config.preset)
     try:
-        write_config(config, parts.folder.config)
-    except OSError:
-        shutil.rmtree(parts.folder.path)
+        write_config(config, folder.config)
+        world = build_world(config)
+        parts = Parts(config, folder, world, build_policy(config, world))
+        parts.enter_phase("warmup" if config.warmup.steps else config.run.algorithm)
+        _check_first_prompts(parts)
+        if parts.supervised:
+            parts.demonstrations(parts.supervised.demonstrations)  # some fit the context
+    except BaseException:
+        shutil.rmtree(folder.path)
+        if not config.run.dir:
+            with contextlib.suppress(OSError):  # other runs are there
+                folder.path.parent.rmdir()
         raise
-    return parts, Progress(seconds=time.perf_counter() - started)
+    parts.progress.seconds = time.perf_counter() - started
+    return parts
 
 
 def _check_first_prompts(parts: Parts) -> None:
     """Refuse a context that is too short for tasks which the run will come to."""
-    world = parts.world
-    held_out = [*world.test[:_PROMPTS_CHECKED], *world.dev[:_PROMPTS_CHECKED]]
-    tasks = [*held_out, *world.curriculum.step(0)]
-    first = [(world.probe.reset(seed=0, options={"task": task})[0], task) for task in tasks]
+    splits = parts.world.splits
+    held_out = [*splits.test[:_PROMPTS_CHECKED], *splits.dev[:_PROMPTS_CHECKED]]
+    tasks = [*held_out, *parts.world.curriculum.step(0)]
+    first = [(splits.env.reset(seed=0, options={"task": task})[0], task) for task in tasks]
     first.sort(key=lambda pair: -len(pair[0]))  # the longest is the one to be told of
     for observation, task in first:
         parts.collector.first_prompt(task, observation)
 
 
-def resume_run(
-    config: TrainConfig, folder: RunFolder, which: str = "last"
-) -> tuple[Parts, Progress]:
+def resume_run(config: TrainConfig, folder: RunFolder, which: str = "last") -> Parts:
     """A run at the state of one of its checkpoints, see `find_checkpoint`.
 
     Raises:
@@ -306,12 +313,10 @@ def resume_run(
     """
     started = time.perf_counter()
     world = build_world(config)
-    checkpoint = load_checkpoint(
-        find_checkpoint(folder.checkpoints, which), fingerprint=fingerprint(config, world)
-    )
-    model = dataclasses.replace(config.model, path=str(checkpoint.model_folder))
-    policy = build_policy(dataclasses.replace(config, model=model))
+    path = checkpoints.find_checkpoint(folder.checkpoints, which)
+    checkpoint = checkpoints.load_checkpoint(path, fingerprint=fingerprint(config, world))
+    policy = load_policy(str(checkpoint.model_folder), config.run)
     parts = Parts(config, folder, world, policy)
-    progress = parts.restore(checkpoint)
-    progress.seconds += time.perf_counter() - started
-    return parts, progress
+    parts.restore(checkpoint)
+    parts.progress.seconds += time.perf_counter() - started
+    return parts

@@ -309,9 +309,8 @@ def random_states() -> dict[str, torch.Tensor]:
     Numpy's and Python's are not there: nothing in this package draws from them.
     """
     states = {"random.cpu": torch.get_rng_state()}
-    for index in range(torch.cuda.device_count()):
-        states[f"random.cuda.{index}"] = torch.cuda.get_rng_state(index)
-    return states
+    cuda = enumerate(torch.cuda.get_rng_state_all())
+    return states | {f"random.cuda.{index}": state for index, state in cuda}
 
 
 def restore_random_states(tensors: Mapping[str, torch.Tensor]) -> None:

@@ -9,18 +9,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import datetime
-import functools
 import math
-import multiprocessing
-import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from typing import Any, cast
 
 import numpy as np
 import torch
-from torch import distributed
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from transformers import PreTrainedModel
 
@@ -130,13 +124,12 @@ def rescored(learner: Learner, samples: Sequence[Sample]) -> list[Any]:
     return [sample.proximal_logprobs for sample in learner.score(samples, scoring)]
 
 
-def check_gradient(subject: Subject, samples: Sequence[Sample], *, ranks: bool = False) -> Check:
-    """Whether the gradient is the same however a batch is cut, padded, ordered and spread.
+def check_gradient(subject: Subject, samples: Sequence[Sample]) -> Check:
+    """Whether the gradient is the same however a batch is cut, padded and ordered.
 
     Args:
         subject: learns.
         samples: with advantages, of at least two groups.
-        ranks: look at the gradient of two processes as well.
     """
     expected = _gradient(subject, samples, _ALL_TOKENS)
     found = {
@@ -144,13 +137,11 @@ def check_gradient(subject: Subject, samples: Sequence[Sample], *, ranks: bool =
         "several micro-batches": _gradient(subject, samples, 2 * samples[0].num_tokens),
         "another order": _gradient(subject, samples[::-1], _ALL_TOKENS),
     }
-    if ranks:
-        found["two processes"] = _gradient_of_two_ranks(subject, samples)
     return judge(
         "gradient",
         [(float((g - expected).norm() / expected.norm()), name) for name, g in found.items()],
         subject.tolerances[1],
-        what="of the gradient's norm" + ("" if ranks else " (two processes: not run)"),
+        what="of the gradient's norm",
         meaning="What is learned depends on how a batch is cut to fit the memory. Divide losses by "
         "a count of the whole batch, taken before the first backward pass",
     )
@@ -171,22 +162,6 @@ def _gradient(subject: Subject, samples: Sequence[Sample], micro_batch_tokens: i
     finally:
         hook.remove()
     return torch.cat(seen)
-
-
-def _gradient_of_two_ranks(subject: Subject, samples: Sequence[Sample]) -> torch.Tensor:
-    context = multiprocessing.get_context("spawn")
-    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(2, context) as pool:
-        work = functools.partial(_rank, f"file://{folder}/meeting", subject, samples)
-        return torch.from_numpy(next(pool.map(work, range(2))))  # all ranks have the same
-
-
-def _rank(meeting: str, subject: Subject, samples: Sequence[Sample], rank: int) -> Any:
-    patience = datetime.timedelta(minutes=2)
-    distributed.init_process_group("gloo", meeting, patience, world_size=2, rank=rank)
-    own = [sample for sample in samples if sample.group % 2 == rank]
-    gradient = _gradient(subject, own, _ALL_TOKENS)
-    distributed.destroy_process_group()
-    return gradient.numpy()
 
 
 def check_update(subject: Subject, samples: Sequence[Sample], learning_rate: float = 1e-5) -> Check:

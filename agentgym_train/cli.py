@@ -41,7 +41,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from agentgym_envs.errors import AgentGymError
     from agentgym_train.errors import TrainError
-    from agentgym_train.runs import Interrupted
 
     name = words.pop(0) if words and not words[0].startswith("-") else "train"
     as_json = "--json" in words
@@ -50,15 +49,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (TrainError, AgentGymError, OSError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    except (Interrupted, KeyboardInterrupt) as stop:
+    except KeyboardInterrupt as stop:
         print(str(stop) or "stopped", file=sys.stderr)
         return 130
     if as_json:
         print(json.dumps(figures))
     else:
-        for key, value in figures.items():
-            if (text := _readable(value)) is not None:
-                print(f"{key}: {text}")
+        print("\n".join(f"{name}: {_readable(value)}" for name, value in figures.items()))
     return 0 if figures.get("passed", True) else 1
 
 
@@ -72,6 +69,7 @@ def _run(name: str, words: list[str]) -> dict[str, Any]:
     parser = Parser(
         prog=f"python -m agentgym_train {name}",
         description=COMMANDS[name],
+        allow_abbrev=False,
         add_help=name != "train",  # which has nothing but settings, and helps with them itself
     )
     command.configure(parser)
@@ -84,10 +82,7 @@ def _run(name: str, words: list[str]) -> dict[str, Any]:
     return figures
 
 
-def _readable(value: Any) -> str | None:
-    """A figure for people; None for long lists, which only ``--json`` shows."""
+def _readable(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
-    if isinstance(value, list):
-        return ", ".join(f"{item:.4g}" for item in value) if len(value) <= 3 else None
-    return str(value)
+    return ", ".join(map(_readable, value)) if isinstance(value, list) else str(value)

@@ -10,17 +10,15 @@ from __future__ import annotations
 import collections.abc
 import dataclasses
 import tomllib
-import types
 import typing
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import tomli_w
 
 from agentgym_envs.errors import UnknownName
-from agentgym_envs.tasks import SPLITS
 from agentgym_train.algorithms import Algorithm, algorithm
 from agentgym_train.algorithms.dpo import DPOConfig
 from agentgym_train.algorithms.evolve import EvolveConfig
@@ -91,17 +89,6 @@ class EnvConfig:
 
     def __post_init__(self) -> None:
         at_least(self, "env", 1, "num_envs")
-        taken = {"split", "tasks", "horizon", "info_keys"} & set(self.arguments)
-        if taken:
-            raise ConfigError(
-                f"env.arguments must not hold {sorted(taken)}: the trainer chooses splits, tasks "
-                "and horizons itself; env.tasks takes files of task ids by split"
-            )
-        for split, path in self.tasks.items():
-            if split not in SPLITS or not isinstance(path, str):
-                raise ConfigError(
-                    f"env.tasks holds files by split, {', '.join(SPLITS)}; got {split!r}: {path!r}"
-                )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -128,8 +115,8 @@ class ModelConfig:
     demonstrations and is faster without."""
 
     def __post_init__(self) -> None:
-        at_least(self, "model", 1, "hidden_size", "num_layers", "num_heads")
-        at_least(self, "model", 1, "vocab_size", "max_context")
+        sizes = ("hidden_size", "num_layers", "num_heads", "vocab_size", "max_context")
+        at_least(self, "model", 1, *sizes)
         if self.hidden_size % (2 * self.num_heads):
             raise ConfigError(
                 f"model.hidden_size must be an even multiple of model.num_heads, got "
@@ -154,7 +141,7 @@ class BatchConfig:
 class SupervisedConfig:
     """Supervised fine-tuning on demonstrations."""
 
-    section: ClassVar[str] = "sft"
+    section = "sft"
     episodes_per_step: int = 32
     """Demonstrations of a step, which is one optimizer step."""
     learning_rate: float = 1e-3
@@ -163,6 +150,7 @@ class SupervisedConfig:
 
     def __post_init__(self) -> None:
         at_least(self, self.section, 1, "episodes_per_step")
+        at_least(self, self.section, 0, "learning_rate")
         if self.episodes_per_step > self.demonstrations.episodes:
             raise ConfigError(
                 f"a step wants {self.episodes_per_step} different demonstrations, but only "
@@ -175,7 +163,7 @@ class SupervisedConfig:
 class WarmupConfig(SupervisedConfig):
     """Supervised fine-tuning before everything else."""
 
-    section: ClassVar[str] = "warmup"
+    section = "warmup"
     steps: int = 20
     """How many steps; 0 for no warm-up."""
 
@@ -217,10 +205,32 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         name, has_critic = self.run.algorithm, self.critic.learning_rate > 0
+        if unknown := [key for key, value in all_settings(self).items() if value != value]:
+            raise ConfigError(f"{', '.join(unknown)} must be a number, got nan")
+        if name != "ppo" and has_critic:
+            raise ConfigError(
+                f"{name} has no use for a critic; set critic.learning_rate to 0 or choose ppo"
+            )
+        if self.credit.permute_rewards and (name == "sft" or self.batch.group_size < 2):
+            raise ConfigError(
+                "credit.permute_rewards shuffles returns within groups of episodes; set "
+                f"batch.group_size to 2 or more, got {self.batch.group_size} with {name}"
+            )
         if name == "sft" or not self.run.steps:
             return
         found = self.build_algorithm()
         self.refill.check(found)
+        most = self.batch.tasks_per_step * self.refill.rounds
+        if self.refill.groups > most:
+            raise ConfigError(
+                f"refill.groups = {self.refill.groups} can never be reached: batch.tasks_per_step "
+                f"times refill.rounds is {most}"
+            )
+        if self.refill.groups and len(self.curriculum.mix) > 1:
+            raise ConfigError(
+                "refill.groups with several families in curriculum.mix would be biased: every "
+                "round has fixed numbers of tasks of each; set refill.groups to 0"
+            )
         if found.compares_groups and self.batch.group_size < 2:
             raise ConfigError(
                 f"{name} compares the episodes of a group; set batch.group_size to 2 or more (8 is "
@@ -230,10 +240,6 @@ class TrainConfig:
             raise ConfigError(
                 "ppo needs a critic, a second model as large as the policy; set "
                 "critic.learning_rate above 0 (several times learner.learning_rate is usual)"
-            )
-        if name != "ppo" and has_critic:
-            raise ConfigError(
-                f"{name} has no use for a critic; set critic.learning_rate to 0 or choose ppo"
             )
         if name != "ppo" and self.credit.bootstraps:
             raise ConfigError(
@@ -247,21 +253,22 @@ class TrainConfig:
                 f"{self.eval.horizon}; raise eval.horizon or lower horizon.stages"
             )
 
+    @property
+    def total_steps(self) -> int:
+        """Steps of the whole run, warm-up included."""
+        return self.warmup.steps + self.run.steps
+
     def build_algorithm(self, *, seed: int = 0) -> Algorithm:
         """The algorithm of the run, with its own settings and those that all share."""
         own = getattr(self, self.run.algorithm, None)  # rloo has no settings of its own
         return algorithm(self.run.algorithm, own, loss=self.loss, credit=self.credit, seed=seed)
 
 
-def preset_names() -> list[str]:
-    """Names of the presets in the package, sorted."""
+def presets() -> dict[str, str]:
+    """The presets in the package by name, as TOML; the first line says what each is for."""
     folder = resources.files("agentgym_train") / "presets"
-    return sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
-
-
-def preset_summary(name: str) -> str:
-    """What a preset is for: the first line of its file."""
-    return _preset_text(name).splitlines()[0].removeprefix("# ")
+    texts = {each.name: each.read_text("utf-8") for each in folder.iterdir()}
+    return {name.removesuffix(".toml"): text for name, text in sorted(texts.items())}
 
 
 def load_preset(name: str) -> TrainConfig:
@@ -270,13 +277,9 @@ def load_preset(name: str) -> TrainConfig:
     Raises:
         UnknownName: there is none.
     """
-    if name not in preset_names():
-        raise UnknownName("preset", name, preset_names())
-    return config_from_dict({**tomllib.loads(_preset_text(name)), "preset": name})
-
-
-def _preset_text(name: str) -> str:
-    return (resources.files("agentgym_train") / "presets" / f"{name}.toml").read_text("utf-8")
+    if name not in (known := presets()):
+        raise UnknownName("preset", name, known)
+    return config_from_dict({**tomllib.loads(known[name]), "preset": name})
 
 
 def read_config(path: str | Path) -> TrainConfig:
@@ -302,18 +305,15 @@ def config_to_dict(config: TrainConfig) -> dict[str, Any]:
     return dataclasses.asdict(config)
 
 
-def setting_names(config: TrainConfig) -> list[str]:
-    """Dotted names of all settings, in order: ``"run.steps"``."""
-    return list(_dotted(config, ""))
-
-
-def _dotted(config: Any, prefix: str) -> Iterator[str]:
-    for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if dataclasses.is_dataclass(value):
-            yield from _dotted(value, f"{prefix}{field.name}.")
-        else:
-            yield prefix + field.name
+def all_settings(settings: Any, prefix: str = "") -> dict[str, Any]:
+    """All settings by their dotted names, in order: ``"run.steps"``."""
+    found: dict[str, Any] = {}
+    for field in dataclasses.fields(settings):
+        value, name = getattr(settings, field.name), prefix + field.name
+        found |= (
+            all_settings(value, f"{name}.") if dataclasses.is_dataclass(value) else {name: value}
+        )
+    return found
 
 
 def config_from_dict(data: Mapping[str, Any]) -> TrainConfig:
@@ -331,42 +331,33 @@ def config_from_dict(data: Mapping[str, Any]) -> TrainConfig:
 def _build(default: Any, data: Mapping[str, Any], prefix: str) -> Any:
     """The settings `default` with those in `data` instead; tables within them likewise."""
     hints = typing.get_type_hints(type(default))
-    names = [field.name for field in dataclasses.fields(default)]
     values: dict[str, Any] = {}
     for name, value in data.items():
-        if name not in names:
-            raise UnknownName("setting", prefix + name, [prefix + known for known in names])
-        if dataclasses.is_dataclass(inner := getattr(default, name)) and isinstance(value, Mapping):
+        if name not in hints:
+            raise UnknownName("setting", prefix + name, [prefix + known for known in hints])
+        inner = getattr(default, name)
+        if dataclasses.is_dataclass(inner) and isinstance(value, Mapping):
             values[name] = _build(inner, value, f"{prefix}{name}.")
         else:
-            values[name] = _convert(hints[name], value, prefix + name)
+            values[name] = _converted(value, hints[name], prefix + name)
     return dataclasses.replace(default, **values)
 
 
-def _convert(hint: Any, value: Any, name: str) -> Any:
+def _converted(value: Any, hint: Any, name: str) -> Any:
+    """A setting as its type wants it: TOML has no tuples, and what is whole is written as int."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if origin is Literal and value in arguments:
-        return value
     if origin is tuple and isinstance(value, list | tuple):
         kinds = arguments[:1] * len(value) if arguments[-1] is ... else arguments
         if len(kinds) == len(value):
-            return tuple(_convert(*pair, name) for pair in zip(kinds, value, strict=True))
-    if origin is types.UnionType and any(type(value) is option for option in arguments):
-        return value
-    if hint is float and type(value) in (int, float):
-        return float(value)
-    if isinstance(hint, type) and type(value) is hint:
-        return value
-    if origin is collections.abc.Mapping and isinstance(value, Mapping):
-        return dict(value)
-    raise ConfigError(f"{name} must be {_readable(hint)}, got {value!r}")
-
-
-def _readable(hint: Any) -> str:
-    if typing.get_origin(hint) is Literal:
-        return "one of " + ", ".join(repr(option) for option in typing.get_args(hint))
-    if typing.get_origin(hint) is tuple:
-        return f"a list of the kind {hint}"
-    if dataclasses.is_dataclass(hint) or typing.get_origin(hint) is collections.abc.Mapping:
-        return "a table"
-    return getattr(hint, "__name__", str(hint))
+            return tuple(_converted(*pair, name) for pair in zip(value, kinds, strict=True))
+    if origin is Literal:
+        expected, fits = f"one of {', '.join(map(repr, arguments))}", value in arguments
+    elif origin is collections.abc.Mapping or dataclasses.is_dataclass(hint):
+        expected, fits = "a table", origin is not None and isinstance(value, Mapping)
+    else:
+        kinds = arguments or (hint,)
+        expected = str(hint) if arguments else hint.__name__
+        fits = type(value) in kinds or (hint is float and type(value) is int)
+    if not fits:
+        raise ConfigError(f"{name} must be {expected}, got {value!r}")
+    return float(value) if hint is float else value

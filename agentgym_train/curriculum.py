@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Literal
 
-from agentgym_envs.curricula import Difficulty, Mixture, SuccessRate, TaskCurriculum, Uniform
+from agentgym_envs.curricula import TaskCurriculum, task_curriculum
 from agentgym_envs.horizons import AdaptiveRules, HorizonSchedule, horizon_schedule
 from agentgym_envs.tasks import TaskSet
 from agentgym_train.errors import ConfigError, at_least
@@ -65,23 +65,7 @@ class CurriculumConfig:
         Raises:
             ConfigError: the tasks are too few, lack what it needs, or cannot be mixed like this.
         """
-
-        def make(tasks: TaskSet, per_step: int) -> TaskCurriculum:
-            if self.order == "uniform":
-                return Uniform(tasks, per_step=per_step, seed=seed)
-            if self.order == "difficulty":
-                return Difficulty(
-                    tasks,
-                    per_step=per_step,
-                    seed=seed,
-                    start_share=self.start_share,
-                    grow_steps=self.grow_steps,
-                )
-            return SuccessRate(tasks, per_step=per_step, seed=seed, by=self.by, floor=self.floor)
-
         try:
-            if self.mix:
-                return Mixture(tasks, self.mix, make, per_step=per_step)
-            return make(tasks, per_step)
+            return task_curriculum(tasks=tasks, per_step=per_step, seed=seed, **vars(self))
         except ValueError as error:
             raise ConfigError(f"curriculum: {error}") from None

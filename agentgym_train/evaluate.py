@@ -16,8 +16,6 @@ from agentgym_envs.tasks import Task
 from agentgym_train.errors import at_least
 from agentgym_train.rollout.collector import Collector, Interrupt, Job
 
-__all__ = ["EvalConfig", "EvalReport", "evaluate", "play_tokens"]
-
 
 @dataclasses.dataclass(frozen=True)
 class EvalConfig:
@@ -37,11 +35,7 @@ class EvalConfig:
 
 
 def evaluate(
-    collector: Collector,
-    tasks: Sequence[Task],
-    *,
-    horizon: int,
-    interrupt: Interrupt | None = None,
+    collector: Collector, tasks: Sequence[Task], horizon: int, interrupt: Interrupt | None = None
 ) -> EvalReport:
     """Play every task once sampled and once greedily.
 

@@ -166,7 +166,8 @@ class Learner:
 
         Raises:
             NonFinite: a number of the samples, a log-probability, an entropy, a value, a loss or
-                the gradient is not finite. The weights are as they were before that optimizer step.
+                the gradient is not finite; the weights are as they were before that optimizer step.
+                Or the new weights score an episode of the batch like that; then they are lost.
         """
         self._require_finite(find_nonfinite_sample(samples), samples)
         totals = _Totals()
@@ -185,6 +186,7 @@ class Learner:
                 problem = problem or found
                 totals.add_batch(inputs, outputs, compare=not norms)
             norms.append(self._optimizer_step(step, problem, samples))
+        self._require_sane(samples)
         of_all = _Totals()
         for rank in of_all_ranks(totals):
             of_all.add(rank.sums, rank.maxima)
@@ -197,6 +199,17 @@ class Learner:
                 metrics[f"train/{name}grad_norm"] = sum(column) / len(column)
             metrics["train/learning_rate"] = self._optimizers["optimizer"].learning_rate
         return metrics
+
+    def _require_sane(self, samples: Sequence[Sample]) -> None:
+        """Refuse weights that cannot score what they learned from, before they are saved."""
+        shortest = sorted(samples, key=lambda sample: sample.num_tokens)[:1]
+        logprobs = []
+        for sample in shortest:
+            with torch.no_grad(), self._autocast():
+                found, _ = sampled_logprobs(self.model, collate([sample]).to(self._device))
+            logprobs.append(_array(found))
+        problem = find_nonfinite(shortest, {"log-probability after the update": logprobs})
+        self._require_finite(problem, samples)
 
     def _backward(
         self, samples: Sequence[Sample], algorithm: Algorithm, normalizer: int

@@ -1,53 +1,17 @@
-"""The collapse monitor: rules over the numbers of the last steps, and what a broken one asks for.
+"""The rules of the collapse monitor, and what a run says that they stopped.
 
-A rule watches one metric. Its level is the mean over the last `patience` steps that measured it, so
-that one odd step says nothing, and the level is held against a fixed limit or against what the run
-itself has shown. A rule that fired starts to collect anew: what it asked for needs time to show.
-
-The monitor reads nothing but the log, so the alarms of any run can be told afterwards from its
-metrics (`replay`), and it does nothing: the loop warns, lowers the horizon or stops.
-
-Left out: rules over several metrics at once.
+How a rule is judged is in `agentgym_envs.monitoring`; the loop warns, lowers the horizon or stops.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import math
-import statistics
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
 
-from agentgym_envs.rollouts import mean
-from agentgym_train.errors import Collapsed, ConfigError, at_least
+from agentgym_envs.monitoring import Alarm, Monitor, Rule
+from agentgym_train.errors import Collapsed, ConfigError
 from agentgym_train.metrics import METRICS
-
-Action = Literal["off", "warn", "lower", "stop"]
-Condition = Literal["above", "below", "rise", "fall", "spike"]
-
-_USUAL = 20
-"""Usual is the median of so many steps before those that are judged."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Rule:
-    """When something is wrong with one metric, and what is done then."""
-
-    metric: str
-    """What is watched."""
-    condition: Condition
-    """`above` or `below` the limit; `rise`: more than the limit above its lowest level so far;
-    `fall`: less than the limit times its highest level so far; `spike`: more than the limit times
-    the median of the 20 steps before."""
-    limit: float
-    """A value of the metric, or, for `fall` and `spike`, a factor."""
-    patience: int
-    """How many steps that measured the metric are averaged before they are judged."""
-    action: Action
-    """`warn`; `lower` the horizon, where the schedule can, and warn; `stop` the run, of which the
-    best checkpoint is kept; `off`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,113 +40,15 @@ class MonitorConfig:
     """Successes take far longer than they did."""
 
     def __post_init__(self) -> None:
-        for name, rule in _rules(self).items():
-            at_least(rule, f"monitor.{name}", 1, "patience")
-            if rule.metric not in METRICS:
-                raise ConfigError(
-                    f"monitor.{name}.metric must be a name in agentgym_train/metrics.toml, got "
-                    f"{rule.metric!r}"
-                )
-            if not {"fall": rule.limit < 1, "spike": rule.limit > 1}.get(rule.condition, True):
-                raise ConfigError(
-                    f"monitor.{name}.limit is a factor, below 1 for 'fall' and above 1 for "
-                    f"'spike'; got {rule.limit:g} for {rule.condition!r}"
-                )
+        try:
+            self.build()
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
 
-
-@dataclasses.dataclass(frozen=True)
-class Alarm:
-    """A rule that was broken: its name, what it asks for, and what was seen."""
-
-    rule: str
-    action: Action
-    reason: str
-
-
-@dataclasses.dataclass
-class _Seen:
-    """What a rule remembers: values since it last fired, and the extremes of its level."""
-
-    values: list[float] = dataclasses.field(default_factory=list)
-    lowest: float = sys.float_info.max
-    highest: float = -sys.float_info.max
-
-
-class Monitor:
-    """Checks the rules step by step.
-
-    Args:
-        config: the rules.
-    """
-
-    def __init__(self, config: MonitorConfig) -> None:
-        self._rules = {name: rule for name, rule in _rules(config).items() if rule.action != "off"}
-        self._seen = {name: _Seen() for name in self._rules}
-
-    def check(self, values: Mapping[str, float]) -> list[Alarm]:
-        """The rules that are broken after a step.
-
-        Args:
-            values: the numbers of the step; one that is missing or not finite tells nothing.
-        """
-        alarms = []
-        for name, rule in self._rules.items():
-            value = values.get(rule.metric, math.nan)
-            if math.isfinite(value) and (reason := _judge(rule, self._seen[name], value)):
-                alarms.append(Alarm(name, rule.action, f"monitor.{name}: {reason}"))
-        return alarms
-
-    def state_dict(self) -> dict[str, Any]:
-        """What the rules remember, as JSON values."""
-        return {name: dataclasses.asdict(seen) for name, seen in self._seen.items()}
-
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore what `state_dict` gave; rules that were not there then start anew."""
-        for name in self._seen.keys() & state.keys():
-            self._seen[name] = _Seen(**state[name])
-
-
-def _rules(config: MonitorConfig) -> dict[str, Rule]:
-    return {field.name: getattr(config, field.name) for field in dataclasses.fields(config)}
-
-
-def _judge(rule: Rule, seen: _Seen, value: float) -> str:
-    """Take in a value; says what is wrong, or "" if nothing is."""
-    seen.values = [*seen.values, value][-(rule.patience + _USUAL) :]
-    if len(seen.values) < rule.patience:
-        return ""
-    earlier, level = seen.values[: -rule.patience], mean(seen.values[-rule.patience :])
-    seen.lowest, seen.highest = min(seen.lowest, level), max(seen.highest, level)
-    usual = statistics.median(earlier) if len(earlier) == _USUAL else math.inf
-    bound = {
-        "above": rule.limit,
-        "below": rule.limit,
-        "rise": seen.lowest + rule.limit,
-        "fall": seen.highest * rule.limit,
-        "spike": usual * rule.limit,
-    }[rule.condition]
-    if not (level < bound if rule.condition in ("below", "fall") else level > bound):
-        return ""
-    seen.values = []
-    return (
-        f"{rule.metric} ({METRICS[rule.metric].meaning}) is {level:.3g}, a mean of {rule.patience};"
-        f" the bound is {bound:.3g} ({rule.condition} {rule.limit:g})"
-    )
-
-
-def replay(
-    config: MonitorConfig, lines: Iterable[Mapping[str, Any]]
-) -> Iterator[tuple[int, Alarm]]:
-    """The alarms that the log of a run gives rise to, with their steps.
-
-    Args:
-        config: the rules.
-        lines: of ``metrics.jsonl``, from the beginning.
-    """
-    monitor = Monitor(config)
-    for line in lines:
-        if line["phase"] != "warmup":
-            yield from ((line["step"], alarm) for alarm in monitor.check(line))
+    def build(self) -> Monitor:
+        """A monitor that has seen nothing yet."""
+        meanings = {name: metric.meaning for name, metric in METRICS.items()}
+        return Monitor(vars(self), meanings)
 
 
 def collapsed(
@@ -197,7 +63,8 @@ def collapsed(
     """
     kept = (
         f"the best checkpoint, of step {best['step']} with held-out success {best['success']:.3f}, "
-        f"is kept: 'python -m agentgym_train resume {run} --from best' goes on from it"
+        f"is kept: start a run with other settings from it by --warmup.steps 0 --model.path "
+        f"{run}/checkpoints/step-{best['step']:06d}/model"
         if best
         else "no weights were evaluated on held-out tasks, so none are known as the best"
     )

@@ -18,13 +18,13 @@ import contextlib
 import dataclasses
 import itertools
 import json
-import os
 import signal
 from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
 
+from agentgym_envs.evaluation.folder import write_atomically
 from agentgym_train.errors import ConfigError
 
 
@@ -53,15 +53,6 @@ class Progress:
             return False
         self.best = {"step": self.step, "success": success}
         return True
-
-    def to_json(self) -> dict[str, Any]:
-        """The progress as JSON values."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Progress:
-        """The progress that `to_json` described."""
-        return cls(**data)
 
 
 class RunFolder:
@@ -93,54 +84,43 @@ class RunFolder:
 
     def write_result(self, result: Mapping[str, Any]) -> None:
         """Write the figures, all or nothing."""
-        temporary = self.result.with_suffix(".tmp")
-        temporary.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        os.replace(temporary, self.result)
+        write_atomically(self.result, json.dumps(result, indent=1) + "\n")
 
-
-def choose_run_folder(wanted: str, preset: str) -> RunFolder:
-    """The folder of a new run, not yet created.
-
-    Args:
-        wanted: its path, or "" for the first free of ``runs/<preset>``, ``runs/<preset>-2``, ….
-        preset: name of the preset.
-
-    Raises:
-        ConfigError: the folder is not empty.
-    """
-    if wanted:
-        path = Path(wanted).expanduser()
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
-            raise ConfigError(
-                f"{path} is not an empty folder; go on with its run by "
-                f"'python -m agentgym_train resume {path}' or choose another --run.dir"
-            )
-    else:
-        names = (f"{preset}-{n}" if n > 1 else preset for n in itertools.count(1))
-        path = next(Path("runs") / name for name in names if not (Path("runs") / name).exists())
-    return RunFolder(path)
+    def read_result(self) -> dict[str, Any]:
+        """The figures of a finished run, or {} while it has none."""
+        if not self.result.is_file():
+            return {}
+        result: dict[str, Any] = json.loads(self.result.read_text(encoding="utf-8"))
+        return result
 
 
 def create_run_folder(wanted: str, preset: str) -> RunFolder:
     """Make the folder of a new run; of several processes that want one name, one gets it.
 
     Args:
-        wanted: as for `choose_run_folder`.
+        wanted: its path, or "" for the first free of ``runs/<preset>``, ``runs/<preset>-2``, ….
         preset: name of the preset.
 
     Raises:
         ConfigError: the folder is not empty, or cannot be made.
     """
-    while True:
-        folder = choose_run_folder(wanted, preset)
+    names = (f"{preset}-{n}" if n > 1 else preset for n in itertools.count(1))
+    for path in [Path(wanted).expanduser()] if wanted else map(Path("runs").joinpath, names):
+        folder = RunFolder(path)
         try:
-            folder.path.mkdir(parents=True, exist_ok=True)
-            with contextlib.suppress(FileExistsError):  # another run was faster; is a name left?
+            path.mkdir(parents=True, exist_ok=bool(wanted))
+            if not any(path.iterdir()):
                 folder.checkpoints.mkdir()
                 folder.episodes(0).parent.mkdir()
                 return folder
+        except FileExistsError:  # a file, or another run that was faster
+            continue
         except OSError as error:
-            raise ConfigError(f"cannot create the run folder {folder.path}: {error}") from None
+            raise ConfigError(f"cannot create the run folder {path}: {error}") from None
+    raise ConfigError(
+        f"{wanted} is not an empty folder; go on with its run by "
+        f"'python -m agentgym_train resume {wanted}' or choose another --run.dir"
+    )
 
 
 def open_run_folder(path: str | Path) -> RunFolder:
@@ -155,7 +135,7 @@ def open_run_folder(path: str | Path) -> RunFolder:
     return folder
 
 
-class Interrupted(Exception):
+class Interrupted(KeyboardInterrupt):
     """The user asked to stop; what is done so far is whole."""
 
 
@@ -166,23 +146,22 @@ class InterruptRequest:
     """
 
     def __init__(self) -> None:
-        self.requested = False
+        self._requested = False
         self._handlers = contextlib.ExitStack()
 
     def __call__(self) -> None:
-        if self.requested:
+        if self._requested:
             raise Interrupted
 
     def __enter__(self) -> Self:
         for number in (signal.SIGINT, signal.SIGTERM):
-            previous = signal.signal(number, self._request)
-            self._handlers.callback(signal.signal, number, previous)
+            self._handlers.callback(signal.signal, number, signal.signal(number, self._request))
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self._handlers.close()
 
     def _request(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        if self._requested:
             raise KeyboardInterrupt
-        self.requested = True
+        self._requested = True

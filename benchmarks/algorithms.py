@@ -24,26 +24,26 @@ from common import emit
 WORLDS = {
     "babyai": World(
         "babyai",
-        "--preset first-run --run.steps 60 --run.threads 1 --eval.every 20"
+        "--preset first-run --run.steps 40 --run.threads 1 --eval.every 20"
         " --horizon.schedule fixed --horizon.stages 8",
         tasks=200,
         episodes=2,
     ),
     "textcraft": World(
         "textcraft",
-        "--preset textcraft --run.steps 60 --run.threads 1 --eval.every 20",
-        tasks=45,
+        "--preset textcraft --run.steps 40 --run.threads 1 --eval.every 20",
+        tasks=34,
         episodes=8,
     ),
 }
-DEV_TASKS = {"babyai": 200, "textcraft": 23}
+DEV_TASKS = {"babyai": 200, "textcraft": 34}
 ALGORITHMS = {
     "grpo": "--run.algorithm grpo",
     "rloo": "--run.algorithm rloo",
     "reinforce_pp": "--run.algorithm reinforce_pp",
     "ppo": "--run.algorithm ppo --critic.learning-rate 1e-3",
 }
-LEARNING_RATES = ("1e-4", "3e-4", "1e-3")
+LEARNING_RATES = ("2e-4", "5e-4", "1e-3")
 TUNING_SEED = 21
 CHOSEN = {
     "babyai": {"grpo": "3e-4", "rloo": "3e-4", "reinforce_pp": "3e-4", "ppo": "3e-4"},

@@ -23,14 +23,14 @@ from numpy.typing import NDArray
 
 WORLD = World(
     "babyai",
-    "--preset first-run --run.steps 120 --run.threads 1 --eval.every 10",
+    "--preset first-run --run.steps 80 --run.threads 1 --eval.every 8",
     tasks=200,
     episodes=2,
 )
 SCHEDULES = {
     "fixed-short": "--horizon.schedule fixed --horizon.stages 4",
     "fixed-long": "--horizon.schedule fixed --horizon.stages 8",
-    "staged": "--horizon.schedule staged --horizon.stages 4 6 8 --horizon.steps 36 36",
+    "staged": "--horizon.schedule staged --horizon.stages 4 6 8 --horizon.steps 24 24",
     "adaptive": "--horizon.schedule adaptive --horizon.stages 4 6 8",
 }
 BASELINE = "fixed-long"
@@ -57,19 +57,17 @@ def main() -> None:
         curves.append({name: curve(folder) for name, folder in folders.items()})
         readings.append(read_arms(WORLD, folders))
         for name, folder in folders.items():
-            stages = [line["rollout/horizon"] for line in metrics(folder)[:-1]]
-            changes = [step for step in range(1, len(stages)) if stages[step] != stages[step - 1]]
-            emit(
-                f"horizon/{name}/changes",
-                changes,
-                "steps",
-                seed=seed,
-                stages=stages[:1] + [stages[step] for step in changes],
-            )
+            emit(f"horizon/{name}/stages", stages(folder), "[step, turns]", seed=seed)
     lines = report("horizon/babyai", readings, BASELINE)
     (options.out / "table.md").write_text("\n".join([*lines, ""]), encoding="utf-8")
     if options.draw:
         draw(curves, options.draw)
+
+
+def stages(folder: Path) -> list[tuple[int, int]]:
+    """From which training step on episodes of a run might take how many turns."""
+    turns = [int(line["rollout/horizon"]) for line in metrics(folder) if "rollout/horizon" in line]
+    return [(step, now) for step, now in enumerate(turns) if turns[step - 1 : step] != [now]]
 
 
 def curve(folder: Path) -> Curve:

@@ -29,7 +29,7 @@ from typing import Any
 from common import emit
 from safetensors import safe_open
 
-from agentgym_train.loggers.jsonl import read_metrics
+from agentgym_train.loggers import read_metrics
 from agentgym_train.runs import RunFolder
 
 WARMUP, STEPS = 12, 10

@@ -40,8 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if options.json:
             print(json.dumps(figures))
         sys.stdout.flush()
-    except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print(str(stop) or "stopped", file=sys.stderr)
         return 130
     except BrokenPipeError:
         # What is buffered would be written again at exit, and fail again.

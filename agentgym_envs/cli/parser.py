@@ -11,10 +11,12 @@ from typing import Any, Never
 from agentgym_envs.cli.bench import POLICIES, bench
 from agentgym_envs.cli.check import check
 from agentgym_envs.cli.describe import describe
+from agentgym_envs.cli.evaluation import compare, evaluate
 from agentgym_envs.cli.listing import list_families
 from agentgym_envs.cli.oracle import watch_oracle
 from agentgym_envs.cli.play import play
 from agentgym_envs.cli.validate import validate
+from agentgym_envs.evaluation.commands import add_compare_options, add_eval_options
 from agentgym_envs.vector import WORKERS
 
 Command = Callable[[argparse.Namespace], tuple[int, dict[str, Any]]]
@@ -53,6 +55,8 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="tasks of each split that the oracle plays, spread evenly; or all (default: 10)",
     )
+    add_eval_options(add("eval", evaluate, "evaluate a policy of text on tasks"))
+    add_compare_options(add("compare", compare, "the difference of two evaluations"))
     return parser
 
 

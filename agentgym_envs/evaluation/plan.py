@@ -20,7 +20,7 @@ from agentgym_envs.seeds import stable_seed
 from agentgym_envs.tasks import ListSource, Task, TaskSet
 
 _CHOSEN = ("split", "tasks", "horizon", "info_keys")
-"""Arguments of environments that an evaluation chooses itself."""
+"""Arguments of environments that whoever evaluates or trains chooses itself."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -126,6 +126,19 @@ def make_env(env_id: str, arguments: Mapping[str, Any]) -> gymnasium.Env[str, st
     return env
 
 
+def refuse_chosen(arguments: Mapping[str, Any]) -> None:
+    """Refuse arguments of environments by which somebody else chooses what is played.
+
+    Raises:
+        InvalidEvaluation: there are such.
+    """
+    if taken := [name for name in _CHOSEN if name in arguments]:
+        raise InvalidEvaluation(
+            f"the arguments of the environment must not hold {taken}: splits, files of tasks and "
+            "horizons have options of their own"
+        )
+
+
 def choose_tasks(
     env_id: str,
     env_args: Mapping[str, Any],
@@ -148,11 +161,7 @@ def choose_tasks(
         InvalidEvaluation: fewer tasks than wanted, or `env_args` choose themselves.
         InvalidTask, UnknownName: a name or file that cannot be used.
     """
-    if taken := [name for name in _CHOSEN if name in env_args]:
-        raise InvalidEvaluation(
-            f"the arguments of the environment must not hold {taken}: an evaluation has options "
-            "for split, tasks and horizon"
-        )
+    refuse_chosen(env_args)
     number: int | None = None
     if isinstance(wanted, int) or (wanted and wanted.isdecimal()):
         number = int(wanted)

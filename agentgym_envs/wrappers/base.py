@@ -109,6 +109,11 @@ class TextWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
         """The rules of world and action format."""
         return self.inner.instructions
 
+    @property
+    def instructions_by_family(self) -> dict[str, str]:
+        """The instructions for the tasks of each family that is played here."""
+        return self.inner.instructions_by_family
+
     def render_command(self, command: str, thought: str = "") -> str:
         """The reply that carries `command`."""
         return self.inner.render_command(command, thought)

@@ -70,17 +70,17 @@ class RefillConfig:
 class Collection:
     """The groups of a step.
 
-    Without refill `share` and `scale` are 1: the loss is a mean over the groups with a gradient.
+    Without refill `scale` is 1: the loss is a mean over the groups with a gradient.
 
     Attributes:
         rounds: the groups of each round; figures about the policy are those of the first, whose
             size does not depend on what happened in it.
-        share: estimated share of groups that have a gradient.
+        share: estimated share of groups that have a gradient, or None without refill.
         scale: what makes the mean over these one over all groups.
     """
 
     rounds: list[list[Group]]
-    share: float = 1.0
+    share: float | None = None
     scale: float = 1.0
 
     @property
@@ -97,7 +97,8 @@ class Collection:
 
     def metrics(self) -> dict[str, float]:
         """The ``rollout/`` numbers of the collection."""
-        return {"rollout/groups": float(len(self.groups)), "rollout/informative": self.share}
+        found = {"rollout/groups": float(len(self.groups))}
+        return found if self.share is None else found | {"rollout/informative": self.share}
 
 
 def collect(

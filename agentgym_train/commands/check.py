@@ -33,8 +33,6 @@ _SMALL = """\
     --warmup.demonstrations.noise=0 --warmup.demonstrations.horizon=100"""
 """Less of what takes time; the demonstrations are read by the tokenizer of a new model."""
 _MAX_TURNS = 4
-_CHEAP = 10_000_000
-"""Parameters of the largest model that is copied into two more processes."""
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -79,10 +77,9 @@ def _settings(options: argparse.Namespace) -> TrainConfig:
 
 def _checks(config: TrainConfig, *, append: bool) -> Iterator[Check]:
     world = build_world(config)
-    texts = () if config.model.path else world.demonstrations(config.warmup.demonstrations)
     try:
-        policy = assemble.build_policy(config, texts)
-        collector = assemble.build_collector(config, world.context(), policy)
+        policy = assemble.build_policy(config, world)
+        collector = assemble.build_collector(config, world.splits.env, policy)
     except ModelError as error:
         yield Check("model", False, 1.0, 0.0, str(error))
         return
@@ -91,11 +88,11 @@ def _checks(config: TrainConfig, *, append: bool) -> Iterator[Check]:
     jobs = group_jobs(world.curriculum.step(0), group_size=2, horizon=turns, seed=config.run.seed)
     with contextlib.closing(collector.envs):
         episodes = collector.collect(list(jobs), purpose="check")
-    chat, instructions = policy.template, config.model.instructions * world.probe.instructions
+    chat, instructions = policy.template, config.model.instructions * world.splits.env.instructions
     yield record_checks.check_template(episodes, chat, instructions, append=append)
     yield record_checks.check_prompts(episodes, engine.exchanges)
     yield record_checks.check_mask(episodes, chat, instructions)
-    paid = [record_checks.play_again(world.probe, episode) for episode in episodes]
+    paid = [record_checks.play_again(world.splits.env, episode) for episode in episodes]
     yield record_checks.check_rewards(episodes, paid)
     learns_from_play = config.run.algorithm not in ("sft", "dpo", "evolve")
     algorithm = config.build_algorithm() if learns_from_play else GRPO(loss=config.loss)
@@ -105,6 +102,5 @@ def _checks(config: TrainConfig, *, append: bool) -> Iterator[Check]:
     scored = checks.rescored(subject.learner(), sampled)
     yield record_checks.check_logprobs(sampled, scored, subject.tolerances[0])
     samples = subject.credited(episodes)
-    cheap = policy.model.num_parameters() <= _CHEAP and policy.model.device.type == "cpu"
-    yield checks.check_gradient(subject, samples, ranks=cheap)
+    yield checks.check_gradient(subject, samples)
     yield checks.check_update(subject, samples)

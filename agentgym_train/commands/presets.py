@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from agentgym_train.config import preset_names, preset_summary
+from agentgym_train.config import presets
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -14,4 +14,5 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> dict[str, Any]:
     """The presets and what each is for."""
-    return {name: preset_summary(name) for name in preset_names()}
+    texts = presets().items()
+    return {name: text.partition("\n")[0].removeprefix("# ") for name, text in texts}

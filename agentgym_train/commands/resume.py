@@ -12,7 +12,6 @@ from agentgym_train.checkpoint import delete_later
 from agentgym_train.commands.train import run_to_end
 from agentgym_train.config import read_config
 from agentgym_train.runs import open_run_folder
-from agentgym_train.viewer.report import read_result
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -26,20 +25,19 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 
     Raises:
         TrainError: there is no run, or its checkpoint does not fit.
-        Interrupted: Ctrl-C; says how to go on.
+        KeyboardInterrupt: Ctrl-C; says how to go on.
     """
     console = Console(stderr=True, highlight=False)
     folder = open_run_folder(options.run)
-    config = read_config(folder.config)
-    parts, progress = assemble.resume_run(config, folder, options.which)
-    finished = progress.step >= config.warmup.steps + config.run.steps
-    if finished and "after" in progress.reports and (result := read_result(folder)):
+    parts = assemble.resume_run(read_config(folder.config), folder, options.which)
+    if parts.is_finished and (result := folder.read_result()):
         parts.close()
         console.print("the run is finished; nothing is left to do")
         del result["reports"]
         return result
-    if later := delete_later(folder.checkpoints, progress.step):
+    step = parts.progress.step
+    if later := delete_later(folder.checkpoints, step):
         steps = ", ".join(map(str, later))
-        console.print(f"back to step {progress.step}; checkpoints of steps {steps} are deleted")
-    folder.go_back(progress.step)
-    return run_to_end(parts, progress)
+        console.print(f"back to step {step}; checkpoints of steps {steps} are deleted")
+    folder.go_back(step)
+    return run_to_end(parts)

@@ -13,21 +13,19 @@ from typing import Any, NoReturn
 import tyro
 
 from agentgym_envs.errors import UnknownName
+from agentgym_envs.evaluation.commands import json_object
 from agentgym_train.config import (
     DEFAULT_PRESET,
     TrainConfig,
+    all_settings,
     load_preset,
     read_config,
-    setting_names,
 )
 from agentgym_train.errors import ConfigError
 
 
 class Parser(argparse.ArgumentParser):
-    """Complains on one line, like everything else here, and takes no abbreviations."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(allow_abbrev=False, **options)
+    """Complains on one line, like everything else here."""
 
     def error(self, message: str) -> NoReturn:
         raise ConfigError(f"{message}; see {self.prog} --help")
@@ -43,7 +41,7 @@ def parse_settings(words: Sequence[str]) -> TrainConfig:
         ConfigError: settings that cannot work together.
         UnknownName: no such preset or setting.
     """
-    chooser = Parser(prog="python -m agentgym_train", add_help=False)
+    chooser = Parser("python -m agentgym_train", add_help=False, allow_abbrev=False)
     source = chooser.add_mutually_exclusive_group()
     source.add_argument("--preset", default=DEFAULT_PRESET)
     source.add_argument("--config")
@@ -65,8 +63,10 @@ def parse_settings(words: Sequence[str]) -> TrainConfig:
         if not stop.code:  # help was asked for
             raise
         raise ConfigError(_first_paragraph(complaint.getvalue())) from None
+    except argparse.ArgumentTypeError as error:
+        raise ConfigError(str(error)) from None
     if unknown:
-        known = [f"--{name.replace('_', '-')}" for name in setting_names(default)]
+        known = [f"--{name.replace('_', '-')}" for name in all_settings(default)]
         raise UnknownName("setting", unknown[0].partition("=")[0], known)
     return config
 
@@ -88,16 +88,3 @@ def _json_object(info: Any) -> Any:
         is_instance=lambda value: isinstance(value, dict),
         str_from_instance=lambda value: [json.dumps(value)],
     )
-
-
-def json_object(text: str) -> dict[str, Any]:
-    """The JSON object in `text`.
-
-    Raises:
-        ConfigError: it is none.
-    """
-    with contextlib.suppress(ValueError):
-        value = json.loads(text)
-        if isinstance(value, dict):
-            return value
-    raise ConfigError(f"""expected a JSON object like '{{"levels": "BossLevel"}}', got {text!r}""")

@@ -33,7 +33,7 @@ class ConsoleLogger:
         self._console = console
         self._total = total
         self._latest: dict[str, float] = {}
-        self._times = dict.fromkeys(_TIMES, 0.0)
+        self._seconds = dict.fromkeys(_TIMES, 0.0)
         columns = (TextColumn("{task.description:<8}"), BarColumn(), MofNCompleteColumn())
         self._progress = Progress(*columns, TimeElapsedColumn(), console=console)
         self._bar = self._progress.add_task("start", total=total, completed=done)
@@ -46,7 +46,7 @@ class ConsoleLogger:
         new = "train/samples" in values
         kept = {n: v for n, v in self._latest.items() if not new or n.startswith("eval/")}
         self._latest = kept | dict(values)
-        self._times = {name: t + values.get(name, 0.0) for name, t in self._times.items()}
+        self._seconds = {name: s + values.get(name, 0.0) for name, s in self._seconds.items()}
         self._progress.update(self._bar, completed=min(step + 1, self._total), description=phase)
         if not self._console.is_terminal and (step + 1) % _LINE_EVERY == 0:
             line = f"{phase} {step + 1}: {'  '.join(self._shown())}"
@@ -56,12 +56,10 @@ class ConsoleLogger:
         self._live.stop()
 
     def _panel(self) -> Group:
-        total = sum(self._times.values()) or 1.0
-        shares = [
-            f"{name.removeprefix('time/')} {t / total:.0%}" for name, t in self._times.items()
-        ]
+        total = sum(self._seconds.values()) or 1.0
+        shares = [f"{name[5:]} {seconds / total:.0%}" for name, seconds in self._seconds.items()]
         numbers = Columns(map(Text, self._shown()), padding=(0, 2), equal=True)
-        return Group(self._progress, numbers, Text("time: " + ", ".join(shares)))
+        return Group(self._progress, numbers, Text(f"time: {', '.join(shares)}"))
 
     def _shown(self) -> list[str]:
         return [

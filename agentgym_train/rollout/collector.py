@@ -97,7 +97,8 @@ class EpisodeContext:
 
     env_id: str
     action_format: str
-    instructions: str
+    instructions: Mapping[str, str]
+    """By family of the task."""
     versions: Mapping[str, str]
 
     @classmethod
@@ -106,7 +107,7 @@ class EpisodeContext:
         return cls(
             env_id=env.spec.id if env.spec else "",
             action_format=env.get_wrapper_attr("action_format"),
-            instructions=env.get_wrapper_attr("instructions"),
+            instructions=env.get_wrapper_attr("instructions_by_family"),
             versions=package_versions(),
         )
 
@@ -178,7 +179,7 @@ class Collector:
         Raises:
             ContextError: with a reply they do not fit the model's context.
         """
-        instructions = self.context.instructions if self.show_instructions else ""
+        instructions = self.context.instructions[task.family] if self.show_instructions else ""
         prompt = self.template.open(instructions, observation)
         if not self.fits(prompt):
             raise ContextError(
@@ -255,6 +256,7 @@ class _Collection:
 
     def _start(self, index: int, position: int, job: Job, *, retried: bool = False) -> None:
         context = dataclasses.asdict(self._collector.context)
+        context["instructions"] = context["instructions"][job.task.family]
         episode = Episode(first_observation="", **vars(job), **context)
         stream = next(self._collector.streams)
         self._live[index] = _Live(position, job, index, stream, retried, episode)

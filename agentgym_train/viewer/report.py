@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from agentgym_envs.episodes import Episode, read_episodes
+from agentgym_envs.monitoring import replay
 from agentgym_train.config import read_config
-from agentgym_train.loggers.jsonl import read_metrics
+from agentgym_train.loggers import read_metrics
 from agentgym_train.metrics import METRICS
-from agentgym_train.monitor import replay
 from agentgym_train.runs import RunFolder
 
 _NUM_EPISODES = 3
@@ -39,12 +39,12 @@ def write_report(folder: RunFolder, beside: Sequence[RunFolder] = ()) -> Path:
     Returns:
         The file.
     """
-    alarms = replay(read_config(folder.config).monitor, read_metrics(folder.metrics))
+    alarms = replay(read_config(folder.config).monitor.build(), read_metrics(folder.metrics))
     data = {
         "runs": [_curves(run) for run in (folder, *beside)],
         "metrics": {name: dataclasses.asdict(metric) for name, metric in METRICS.items()},
         "alarms": [[step, alarm.reason] for step, alarm in alarms],
-        "result": read_result(folder),
+        "result": folder.read_result(),
         "episodes": {
             path.stem: [*map(_transcript, itertools.islice(read_episodes(path), _NUM_EPISODES))]
             for path in sorted(folder.episodes(0).parent.glob("*.jsonl"))
@@ -56,14 +56,6 @@ def write_report(folder: RunFolder, beside: Sequence[RunFolder] = ()) -> Path:
     text = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c")
     folder.report.write_text(page.replace("{{data}}", text), encoding="utf-8")
     return folder.report
-
-
-def read_result(folder: RunFolder) -> dict[str, Any]:
-    """The figures of a finished run, or {} while it has none."""
-    if not folder.result.is_file():
-        return {}
-    result: dict[str, Any] = json.loads(folder.result.read_text(encoding="utf-8"))
-    return result
 
 
 def _curves(folder: RunFolder) -> dict[str, Any]:

@@ -442,7 +442,7 @@ def test_the_package_is_a_command():
     done = run_python("-m", "agentgym_envs", "--help")
     assert done.returncode == 0
     assert "usage: python -m agentgym_envs" in done.stdout
-    for name in ("list", "describe", "play", "oracle", "check", "bench", "validate"):
+    for name in ("list", "describe", "play", "oracle", "check", "bench", "validate", "eval"):
         assert f"    {name} " in done.stdout
 
 

@@ -24,13 +24,26 @@ def test_a_mixture_passes_the_kit():
     check_text_env(make, checks)
 
 
-def test_its_tasks_are_those_of_the_families_one_after_the_other():
+def test_its_tasks_are_those_of_the_families_in_turns():
+    """So that a held-out split of so many tasks holds tasks of all families."""
     env = make(split="test")
-    parts = [gymnasium.make(one, split="test", **ENVS[one]).tasks for one in ENVS]
-    assert env.tasks.ids == (*parts[0].ids, *parts[1].ids)
-    first = parts[1][0]
-    assert env.tasks[first.id] == first == env.tasks[len(parts[0])]
-    assert first in env.tasks
+    babyai, textcraft = (gymnasium.make(one, split="test", **ENVS[one]).tasks.ids for one in ENVS)
+    count = len(textcraft)
+    assert len(babyai) > count
+    in_turns = [task for pair in zip(babyai, textcraft, strict=False) for task in pair]
+    assert env.tasks.ids == (*in_turns, *babyai[count:])
+    assert env.tasks[textcraft[3]].id == env.tasks[7].id == textcraft[3]
+    assert textcraft[3] in env.tasks
+    assert env.tasks.position(babyai[-1]) == len(env.tasks) - 1
+
+
+def test_each_family_has_instructions_of_its_own():
+    env = make()
+    env.reset(seed=0)
+    assert env.instructions_by_family == {
+        "babyai": gymnasium.make(BABYAI, **ENVS[BABYAI]).instructions,
+        "textcraft": gymnasium.make(TEXTCRAFT).instructions,
+    }
 
 
 @pytest.mark.parametrize(("env_id", "family"), [(BABYAI, "babyai"), (TEXTCRAFT, "textcraft")])

@@ -57,14 +57,6 @@ class MeanOfMeans(GRPO):
         return super().loss(dataclasses.replace(inputs, normalizer=len(inputs.logprobs)))
 
 
-class RanksOnTheirOwn(GRPO):
-    """Divides by a count that not all ranks have: twice as much where the batch is large."""
-
-    def weigh(self, samples):
-        weighed, count = super().weigh(samples)
-        return weighed, count + 7
-
-
 class PaddingCounts(GRPO):
     """Lets padding stand in the denominator."""
 

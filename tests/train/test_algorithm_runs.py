@@ -8,8 +8,7 @@ from safetensors.torch import load_file
 from agentgym_train import assemble, loop
 from agentgym_train.commands.settings import parse_settings
 from agentgym_train.config import read_config
-from agentgym_train.loggers.base import Loggers
-from agentgym_train.loggers.jsonl import JsonlLogger, read_metrics
+from agentgym_train.loggers import JsonlLogger, Loggers, read_metrics
 from agentgym_train.runs import Interrupted
 
 SETTINGS = shlex.split("""
@@ -26,7 +25,7 @@ ALGORITHMS = {
     "ppo": "--critic.learning-rate 1e-3 --credit.on-horizon bootstrap --loss.importance-cap 2",
     "gigpo": "--loss.ratio turn --loss.aggregation group --loss.dual-clip 3 --refill.groups 4",
     "dpo": "--dpo.beta 0.5 --dpo.label-smoothing 0.1",
-    "evolve": "--evolve.min-score 0.5 --evolve.weighted",
+    "evolve": "--evolve.min-score 0.5 --evolve.weighted --evolve.demonstrations 4",
 }
 
 
@@ -41,10 +40,10 @@ class StopAfter:
             raise Interrupted
 
 
-def go(parts, progress, stop_after=99):
-    logger = Loggers([JsonlLogger(parts.folder.metrics, resume_at=progress.step)])
+def go(parts, stop_after=99):
+    logger = Loggers([JsonlLogger(parts.folder.metrics, resume_at=parts.progress.step)])
     try:
-        loop.train(parts, progress, logger, StopAfter(parts.folder.metrics, stop_after))
+        loop.train(parts, logger, StopAfter(parts.folder.metrics, stop_after))
     finally:
         logger.close()
         parts.close()
@@ -72,15 +71,15 @@ def test_a_run_that_was_stopped_ends_with_the_same_weights(name, tmp_path):
         words = [*SETTINGS, *shlex.split(ALGORITHMS[name]), "--run.algorithm", name]
         return assemble.start_run(parse_settings([*words, "--run.dir", str(tmp_path / path)]))
 
-    whole, progress = start("whole")
-    go(whole, progress)
-    stopped, progress = start("stopped")
+    whole = start("whole")
+    go(whole)
+    stopped = start("stopped")
     for steps in (13, 14, 15):
         with pytest.raises(Interrupted):
-            go(stopped, progress, stop_after=steps)
+            go(stopped, stop_after=steps)
         config = read_config(stopped.folder.config)
-        stopped, progress = assemble.resume_run(config, stopped.folder)
-    go(stopped, progress)
+        stopped = assemble.resume_run(config, stopped.folder)
+    go(stopped)
     assert weights_of(stopped.folder) == weights_of(whole.folder)
     assert log_of(stopped.folder) == log_of(whole.folder)
     learned = [line for line in log_of(whole.folder) if line["phase"] == name]

@@ -137,6 +137,12 @@ def test_by_default_only_a_horizon_is_like_an_end_of_the_world(make_episode):
     }
 
 
+@pytest.mark.parametrize("reason", ["horizon", "context", "budget"])
+def test_whether_some_episodes_need_the_value_of_their_final_observation(reason):
+    assert CreditConfig().bootstraps is False
+    assert CreditConfig(**{f"on_{reason}": "bootstrap"}).bootstraps is True
+
+
 def test_a_masked_episode_needs_no_token_record(make_episode):
     reasons = [EndReason.SUCCESS, EndReason.HORIZON, EndReason.FAULT]
     group = group_of(make_episode, [1.0, 0.0, 0.0], reasons=reasons)
@@ -701,6 +707,15 @@ def test_an_unknown_algorithm_gets_near_names():
 def test_loss_settings_that_cannot_work_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         LossConfig(**settings)
+
+
+def test_defaults_are_those_of_the_docs():
+    loss = LossConfig()
+    assert (loss.clip_low, loss.clip_high, loss.dual_clip, loss.importance_cap) == (0.2, 0.28, 0, 0)
+    assert (loss.ratio, loss.aggregation, loss.entropy_coefficient) == ("token", "token", 0.01)
+    assert (loss.kl_coefficient, loss.kl_estimator, loss.kl_in) == (0.0, "k3", "loss")
+    assert ReinforcePPConfig() == ReinforcePPConfig("none", "tokens", 1.0)
+    assert PPOConfig() == PPOConfig(1.0, 1.0, 0.95, whiten=True)
 
 
 def test_settings_at_the_edge_of_what_works():

@@ -18,16 +18,8 @@ from chat_models import (
 )
 
 from agentgym_train.cli import main
-from agentgym_train.commands import check as command
 
 CHECKS = ["template", "prompts", "mask", "rewards", "logprobs", "gradient", "update"]
-
-
-@pytest.fixture(autouse=True)
-def one_process(request, monkeypatch) -> None:
-    """Two more processes take as long as all the rest; one test has them."""
-    if "slow" not in request.keywords:
-        monkeypatch.setattr(command, "_CHEAP", 0)
 
 
 def run(capsys, *words: str):
@@ -170,7 +162,7 @@ def test_wrong_calls_are_no_failed_checks(capsys) -> None:
 
 
 @pytest.mark.slow
-def test_the_default_preset_passes_with_two_processes(capsys) -> None:
+def test_the_default_preset_passes(capsys) -> None:
     code, _, lines = run(capsys)
     assert code == 0
-    assert "(4 looked at)" in next(line for line in lines if line.startswith("gradient"))
+    assert "(3 looked at)" in next(line for line in lines if line.startswith("gradient"))

@@ -115,7 +115,7 @@ def test_a_tokenizer_of_a_larger_model_is_one_line(tmp_path, monkeypatch, capsys
 
 def test_demonstrations_longer_than_the_context_are_left_out(tmp_path):
     settings = [*TINY, "--warmup.demonstrations.episodes", "40", "--run.dir", str(tmp_path / "run")]
-    parts, _ = start_run(parse_settings([*settings, "--model.max-context", "140"]))
+    parts = start_run(parse_settings([*settings, "--model.max-context", "140"]))
     config = parts.config.warmup.demonstrations
     lengths = [len(episode.token_ids) for episode in parts.demonstrations(config)]
     assert 0 < len(lengths) < 40
@@ -138,10 +138,10 @@ def test_a_context_too_short_for_a_later_task_is_refused_before_the_run(
     monkeypatch.chdir(tmp_path)
     words = ["--env.id", "AgentGym/TextCraft-v0", "--env.arguments", "{}", "--eval.tasks", "50"]
     words += ["--warmup.demonstrations.horizon", "30", "--sampling.max-tokens", "24"]
-    parts, _ = start_run(parse_settings([*TINY, *words, "--model.max-context", "4096"]))
+    parts = start_run(parse_settings([*TINY, *words, "--model.max-context", "4096"]))
     lengths = []
-    for task in parts.world.test:
-        observation, _ = parts.world.probe.reset(seed=0, options={"task": task})
+    for task in parts.world.splits.test:
+        observation, _ = parts.world.splits.env.reset(seed=0, options={"task": task})
         lengths.append(len(parts.collector.first_prompt(task, observation)) + 24)
     parts.close()
     assert lengths[0] < max(lengths)

@@ -66,7 +66,7 @@ def make_collector(template):
             engine,
             template,
             sampling=SamplingConfig(max_tokens=max_tokens, **settings),
-            context=EpisodeContext("Test/Counting-v0", told, "rules", {}),
+            context=EpisodeContext("Test/Counting-v0", told, {"counting": "rules"}, {}),
             seed=7,
             show_instructions=False,
         )

@@ -12,14 +12,14 @@ from agentgym_train.config import (
     config_from_dict,
     config_to_dict,
     load_preset,
-    preset_names,
+    presets,
     read_config,
     write_config,
 )
 from agentgym_train.errors import ConfigError
 
 
-@pytest.mark.parametrize("name", preset_names())
+@pytest.mark.parametrize("name", presets())
 def test_every_preset_loads_and_survives_a_file(name, tmp_path):
     config = load_preset(name)
     assert config.preset == name
@@ -59,7 +59,7 @@ def test_an_unknown_preset_names_near_ones():
         parse_settings(["--preset", "first_run"])
 
 
-def test_an_unknown_setting_names_near_ones():
+def test_an_unknown_all_settings_near_ones():
     with pytest.raises(UnknownName, match=r"unknown setting 'run.step'.*'run.steps'"):
         config_from_dict({"run": {"step": 3}})
 
@@ -74,6 +74,27 @@ def test_an_unknown_setting_names_near_ones():
             "run.algorithm must be one of 'grpo', 'rloo', 'reinforce_pp', 'ppo', 'gigpo', "
             "'dpo', 'evolve', 'sft', got 'a2c'",
         ),
+        (
+            {"refill": {"groups": 4}, "curriculum": {"mix": {"a": 1.0, "b": 1.0}}},
+            "refill.groups with several families in curriculum.mix would be biased",
+        ),
+        ({"sampling": {"top_p": 0.9}}, "sampling.top_p = 0.9 would draw from another distribution"),
+        ({"run": {"algorithm": "ppo"}, "refill": {"groups": 4}}, "refill.groups = 4 needs groups"),
+        ({"run": {"algorithm": "sft"}, "critic": {"learning_rate": 1e-3}}, "sft has no use for"),
+        (
+            {"credit": {"permute_rewards": True}, "batch": {"group_size": 1}},
+            "shuffles returns within groups .* got 1 with grpo",
+        ),
+        (
+            {"run": {"algorithm": "sft"}, "credit": {"permute_rewards": True}},
+            "shuffles returns within groups .* with sft",
+        ),
+        (
+            {"refill": {"groups": 65}},
+            r"refill.groups = 65 can never be reached: .* is 64",
+        ),
+        ({"dpo": {"beta": float("nan")}}, "dpo.beta must be a number, got nan"),
+        ({"sft": {"learning_rate": -1.0}}, "sft.learning_rate must be at least 0, got -1.0"),
         ({"batch": {"group_size": 1}}, "grpo compares .* set batch.group_size to 2 .* got 1"),
         (
             {"run": {"algorithm": "gigpo"}, "batch": {"group_size": 1}},
@@ -104,7 +125,6 @@ def test_an_unknown_setting_names_near_ones():
         ),
         ({"loss": {"clip_low": 2.0}}, "loss.clip_low must be between 0 and 1"),
         ({"eval": {"horizon": 6}}, "up to 8 turns but evaluation stops at 6"),
-        ({"env": {"arguments": {"split": "test"}}}, "must not hold .'split'."),
         ({"env": {"num_envs": 0}}, "env.num_envs must be at least 1, got 0"),
         ({"model": {"num_heads": 0}}, "model.num_heads must be at least 1"),
         ({"learner": {"betas": [0.9]}}, r"learner.betas must be .*float, float.*, got \[0.9\]"),

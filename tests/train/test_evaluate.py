@@ -35,7 +35,7 @@ def make_collector():
             engine,
             template,
             sampling=SamplingConfig(max_tokens=5),
-            context=EpisodeContext("Test/Counting-v0", "command", "rules", {}),
+            context=EpisodeContext("Test/Counting-v0", "command", {"counting": "rules"}, {}),
             seed=seed,
             show_instructions=False,
         )

@@ -5,8 +5,8 @@ import io
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from agentgym_train.loggers import TensorBoardLogger
 from agentgym_train.loggers.console import ConsoleLogger
-from agentgym_train.loggers.tensorboard import TensorBoardLogger
 
 VALUES = {
     "rollout/success": 0.25,

@@ -6,7 +6,7 @@ import pytest
 
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.rollouts import num_repeats, summarize
-from agentgym_train.loggers.base import Loggers
+from agentgym_train.loggers import Loggers
 from agentgym_train.metrics import METRICS
 
 
@@ -24,8 +24,8 @@ def test_summary_of_two_groups_worked_by_hand(make_episode):
     assert values["rollout/cut"] == pytest.approx(2 / 4)
     assert values["rollout/reply_tokens"] == pytest.approx((1 + 2 + 3 + 3) / 4)
     assert values["rollout/episode_tokens"] == pytest.approx((6 + 5 + 5) / 3)
-    assert values["rollout/useful"] == pytest.approx(2 / 4)
-    assert values["rollout/unsolved"] == pytest.approx(2 / 4)  # the group that lost and broke
+    assert values["rollout/useful"] == pytest.approx(2 / 3)
+    assert values["rollout/unsolved"] == pytest.approx(1 / 3)  # of the group that lost and broke
     assert values["rollout/turns_success"] == pytest.approx(2)
     assert values["rollout/turns_failure"] == pytest.approx(1)
     assert values["rollout/reply_tokens_success"] == pytest.approx(3 / 2)
@@ -40,6 +40,21 @@ def test_a_number_of_episodes_that_are_not_there_is_absent(make_episode):
     assert "rollout/turns_failure" in values
     assert "rollout/turns_success" not in values
     assert "rollout/reply_tokens_success" not in values
+
+
+def test_what_an_episode_that_broke_had_earned_makes_no_group_useful(make_episode):
+    lost = make_episode([([1], [2], 0.0)])
+    broken = make_episode([([1], [2], 0.5)], end_reason=EndReason.FAULT)
+    assert summarize([lost, lost, lost, broken], group_size=4)["rollout/useful"] == 0
+    only_broken = summarize([broken, broken, lost, lost], group_size=2)
+    assert only_broken["rollout/unsolved"] == 1  # of the two that did not break
+
+
+def test_returns_that_differ_by_rounding_agree(make_episode):
+    first = make_episode([([1], [2], 0.1), ([1], [2], 0.2)])
+    second = make_episode([([1], [2], 0.3)])
+    assert first.return_ != second.return_
+    assert summarize([first, second], group_size=2)["rollout/useful"] == 0
 
 
 def test_a_group_solved_by_all_tells_nothing_but_is_solved(make_episode):

@@ -192,6 +192,16 @@ def test_a_loss_or_gradient_that_is_no_number_is_caught_at_the_first_of_several_
     assert all(bool(p.isfinite().all()) for p in model.parameters())
 
 
+def test_weights_that_no_longer_score_their_own_batch_are_never_returned(random_groups, tiny_model):
+    """The step itself is finite; a checkpoint of what it leads to could not be gone on from."""
+    settings = LearnerConfig(learning_rate=1e38, lr_warmup_steps=0, updates_per_step=1)
+    learner = Learner(tiny_model(), settings, seed=0)
+    samples = scored(GRPO(), learner, random_groups(3, 4))
+    with pytest.raises(NonFinite, match="log-probability after the update nan in episode of task"):
+        learner.update(samples, GRPO(), 0)
+    assert learner.weights_version == 0
+
+
 def test_the_batch_is_written_down(random_groups, tiny_model, tmp_path):
     groups = random_groups(2, 4)
     groups[0][1].turns[0].logprobs[0] = math.nan

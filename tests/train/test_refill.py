@@ -233,7 +233,8 @@ def test_rounds_are_played_until_there_is_enough_or_no_round_is_left(group_of):
 
 def test_without_refill_one_round_is_played_and_nothing_is_scaled(group_of):
     found = collected(PPO(), group_of, [[0, 0]])  # it asks the algorithm nothing
-    assert (len(found.rounds), found.share, found.scale) == (1, 1.0, 1.0)
+    assert (len(found.rounds), found.share, found.scale) == (1, None, 1.0)
+    assert found.metrics() == {"rollout/groups": 2.0}
     samples = RLOO().assign(RLOO().select([group_of(2, 0)], 0))
     for one, other in zip(found.rescale(samples), samples, strict=True):
         assert one.advantages.tolist() == other.advantages.tolist()

@@ -7,7 +7,7 @@ import pytest
 
 from agentgym_envs.episodes import write_episodes
 from agentgym_train.config import config_from_dict, write_config
-from agentgym_train.loggers.jsonl import JsonlLogger
+from agentgym_train.loggers import JsonlLogger
 from agentgym_train.metrics import METRICS
 from agentgym_train.runs import create_run_folder
 from agentgym_train.viewer.report import write_report

@@ -17,7 +17,7 @@ from safetensors.torch import load_file
 
 from agentgym_train import checkpoint
 from agentgym_train.cli import main
-from agentgym_train.loggers.jsonl import read_metrics
+from agentgym_train.loggers import read_metrics
 from agentgym_train.runs import open_run_folder
 
 DRILL = Path(__file__).parents[2] / "benchmarks" / "resume_drill.py"
@@ -275,7 +275,7 @@ def test_a_checkpoint_of_other_settings_is_refused(copied, capsys):
 
 def test_a_checkpoint_of_other_data_is_refused_by_what_differs(copied, capsys):
     state = state_of(copied)
-    data = state["fingerprint"]["data"]
+    data = state["fingerprint"]["world"]
     assert {"train", "dev", "test", "beginnings", "instructions", "versions"} == data.keys()
     data |= {"train": "of other tasks", "beginnings": "of other levels"}
     data["versions"]["minigrid"] = "2.0"
@@ -286,9 +286,9 @@ def test_a_checkpoint_of_other_data_is_refused_by_what_differs(copied, capsys):
     error = error_of(capsys, "resume", copied)
     assert "belongs to another run" in error
     for part in (
-        'data.train is "of other tasks" there and',
-        'data.beginnings is "of other levels" there and',
-        'data.versions.minigrid is "2.0" there and',
+        'world.train is "of other tasks" there and',
+        'world.beginnings is "of other levels" there and',
+        'world.versions.minigrid is "2.0" there and',
     ):
         assert part in error
 
@@ -308,7 +308,7 @@ def test_a_run_that_the_monitor_stops_keeps_its_best_and_goes_on_without_the_rul
     error = error_of(capsys, "train", *words, "--run.dir", path)
     assert "training has collapsed: monitor.repeats: rollout/episodes" in error
     assert f"the best checkpoint, of step {WARMUP} with held-out success" in error
-    assert f"resume {path} --from best" in error
+    assert f"--model.path {path}/checkpoints/step-{WARMUP:06d}/model" in error
     lines = comparable(path)
     assert [line["step"] for line in lines] == list(range(WARMUP + 2))
     assert [line["monitor/alarms"] for line in lines[WARMUP:]] == [0, 1]

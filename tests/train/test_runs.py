@@ -1,5 +1,6 @@
 """The folder of a run, and stopping it."""
 
+import dataclasses
 import json
 import os
 import signal
@@ -8,12 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from agentgym_train.errors import ConfigError
-from agentgym_train.loggers.jsonl import JsonlLogger, read_metrics
+from agentgym_train.loggers import JsonlLogger, read_metrics
 from agentgym_train.runs import (
     Interrupted,
     InterruptRequest,
     Progress,
-    choose_run_folder,
     create_run_folder,
     open_run_folder,
 )
@@ -30,7 +30,7 @@ def test_without_a_name_the_first_free_folder_is_taken(tmp_path, monkeypatch):
 def test_a_folder_with_a_run_is_not_written_over(tmp_path):
     create_run_folder(str(tmp_path / "run"), "first-run")
     with pytest.raises(ConfigError, match=r"agentgym_train resume .*run"):
-        choose_run_folder(str(tmp_path / "run"), "first-run")
+        create_run_folder(str(tmp_path / "run"), "first-run")
 
 
 def test_runs_that_start_at_once_get_folders_of_their_own(tmp_path, monkeypatch):
@@ -53,7 +53,7 @@ def test_a_folder_without_a_run_cannot_be_opened(tmp_path):
 
 def test_progress_survives_json():
     progress = Progress(step=7, seconds=1.5, reports={"before": {"success": 0.5}})
-    assert Progress.from_json(json.loads(json.dumps(progress.to_json()))) == progress
+    assert Progress(**json.loads(json.dumps(dataclasses.asdict(progress)))) == progress
 
 
 def test_the_first_ctrl_c_is_a_request_and_the_second_stops_at_once():
@@ -96,7 +96,7 @@ def test_the_best_is_the_earliest_of_the_highest():
     assert progress.is_best(0.6)
     assert progress.best == {"step": 30, "success": 0.6}
     # A run that goes on from there evaluates the same weights again.
-    again = Progress.from_json(json.loads(json.dumps(progress.to_json())))
+    again = Progress(**json.loads(json.dumps(dataclasses.asdict(progress))))
     assert not again.is_best(0.6)
 
 

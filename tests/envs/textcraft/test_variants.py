@@ -63,7 +63,9 @@ def test_no_plan_makes_a_held_out_goal_on_its_way():
 
 
 def test_dev_and_test_have_as_many_goals_that_are_not_deep():
-    numbers = {split: len(make(holdout="variants", split=split, max_depth=2).tasks) for split in SPLITS}
+    numbers = {
+        split: len(make(holdout="variants", split=split, max_depth=2).tasks) for split in SPLITS
+    }
     assert numbers == {"train": 356, "dev": 34, "test": 34}
 
 
@@ -145,7 +147,7 @@ def test_other_rules_and_depths_are_refused():
         make(holdout="colors")
     with pytest.raises(ValueError, match="max_depth must be a whole number of at least 1, got 0"):
         make(max_depth=0)
-    with pytest.raises(ValueError, match="max_depth must be .*, got 'two'"):
+    with pytest.raises(ValueError, match="at least 1, got 'two'"):
         make(max_depth="two")
     with pytest.raises(InvalidTask, match="index 34 is out of range; there are 34"):
         make(holdout="variants", split="test", max_depth=2).reset(options={"task": 34})

@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -215,14 +216,20 @@ class Episode:
 def write_episodes(path: str | Path, episodes: Iterable[Episode], *, append: bool = False) -> None:
     """Write one episode a line, UTF-8, keys in the order of the dataclass.
 
+    A file is replaced as a whole, once all is written.
+
     Args:
         path: the file; its folder must exist.
         episodes: what to write.
         append: add to an existing file instead of replacing it.
     """
-    with open(path, "a" if append else "w", encoding="utf-8", newline="\n") as file:
+    path = Path(path)
+    at_once = append or (path.exists() and not path.is_file())  # a device is not replaced
+    written = path if at_once else path.with_name(f"{path.name}.partial")
+    with open(written, "a" if append else "w", encoding="utf-8", newline="\n") as file:
         for episode in episodes:
             file.write(episode_line(episode))
+    os.replace(written, path)
 
 
 def episode_line(episode: Episode) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from agentgym_envs.evaluation.folder import write_atomically
+from agentgym_train.errors import TrainError
 from agentgym_train.metrics import check_names
 
 
@@ -65,13 +66,20 @@ def _line(record: Mapping[str, Any]) -> str:
 
 
 def read_metrics(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a metrics file; a last line that a crash cut short is left out."""
+    """The lines of a metrics file; a last line that a crash cut short is left out.
+
+    Raises:
+        TrainError: a line is no record.
+    """
     if not path.exists():
         return
-    with open(path, encoding="utf-8") as file:
-        for line in file:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
             if line.endswith("\n"):
-                yield json.loads(line)
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise TrainError(f"{path}, line {number}, is no record: {error}") from None
 
 
 class TensorBoardLogger:

@@ -2,10 +2,12 @@
 
 import io
 
+import pytest
 from rich.console import Console
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from agentgym_train.loggers import TensorBoardLogger
+from agentgym_train.errors import TrainError
+from agentgym_train.loggers import TensorBoardLogger, read_metrics
 from agentgym_train.loggers.console import ConsoleLogger
 
 VALUES = {
@@ -65,3 +67,10 @@ def test_tensorboard_reads_what_was_logged_and_a_resume_hides_what_comes_again(t
         (2, 2.0),
         (3, 30.0),
     ]
+
+
+def test_a_damaged_line_of_the_log_is_named(tmp_path):
+    path = tmp_path / "metrics.jsonl"
+    path.write_text('{"step": 0}\n\0\0\n{"step": 2}\n')
+    with pytest.raises(TrainError, match=r"metrics\.jsonl, line 2, is no record"):
+        list(read_metrics(path))

@@ -14,13 +14,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.episodes import Episode
 from agentgym_envs.sequences import FloatArray, TokenSequence, token_sequence
+from agentgym_envs.vector import StepResult
 
 Gap = tuple[float, str]
 """How far something is off, and where."""
@@ -30,7 +31,11 @@ Exchange = tuple[Sequence[int], Sequence[int]]
 
 ToSequence = Callable[[Episode], TokenSequence]
 
-_OBSERVATIONS = ("You see a red ball 1 and a door.", "You turned left.", "You hold the ball.")
+_OBSERVATIONS = (
+    "You see a red ball 1 and a door.",
+    "You turned left.",
+    "\n".join(f"A grey key {n} is {n} steps ahead." for n in range(1, 13)),
+)
 _REPLIES = {
     "plain replies": "go to red ball 1",
     "replies with thoughts": "<think>\nThe ball is near.\n</think>\n\ngo to red ball 1",
@@ -270,6 +275,39 @@ def _misread(read: tuple[bool, str] | None, said: tuple[bool, str] | None) -> st
         f": from letter {at} on {kinds[mask]} {text[at : at + 40]!r} instead of "
         f"{kinds[expected_mask]} {expected[at : at + 40]!r}"
     )
+
+
+class TippedEnvs:
+    """A vector of environments that pays ``2**-n`` more for turn n, counted from 1.
+
+    An untrained policy earns nothing, and nothing shows whether rewards are lost or counted twice
+    on their way into the record. `with_tips` adds the same to what the world pays.
+
+    Args:
+        envs: a `TextVectorEnv`, used by ``send``, ``send_reset`` and ``recv``.
+    """
+
+    def __init__(self, envs: Any) -> None:
+        self._envs = envs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._envs, name)
+
+    def recv(self, timeout: float | None = None) -> list[tuple[int, StepResult]]:
+        """As `TextVectorEnv.recv`."""
+        return [
+            (index, result if result.is_reset or result.fault else _tipped(result))
+            for index, result in self._envs.recv(timeout)
+        ]
+
+
+def _tipped(result: StepResult) -> StepResult:
+    return result._replace(reward=result.reward + 0.5 ** result.info["turn"])
+
+
+def with_tips(rewards: Iterable[float]) -> list[float]:
+    """Rewards turn by turn, as `TippedEnvs` pays them."""
+    return [reward + 0.5**turn for turn, reward in enumerate(rewards, start=1)]
 
 
 def play_again(env: TextEnv, episode: Episode) -> list[float]:

@@ -104,18 +104,27 @@ class Subject:
         )
 
     def credited(self, episodes: Sequence[Episode]) -> list[Sample]:
-        """Samples with advantages, as if the second of each two episodes had earned 1 at its end.
+        """Samples with advantages, as if the second of each two episodes had said something else,
+        drawn at random, and earned 1 at its end.
+
+        A policy that is sure of itself says the same twice, and nothing is to be learned from that.
 
         Args:
             episodes: two of each task, next to one another.
         """
+        rng, learner = np.random.default_rng(0), self.learner()
+        num_tokens = cast(Any, self.model.get_input_embeddings()).weight.shape[0]
         planted = []
         for number, episode in enumerate(episodes):
             sample = sample_from_episode(episode, group=number // 2)
-            rewards = np.zeros(sample.num_sampled)
-            rewards[-1] = number % 2
-            planted.append(dataclasses.replace(sample, rewards=rewards))
-        return self.algorithm.assign(self.learner().score(planted, self.algorithm))
+            rewards, token_ids = np.zeros(sample.num_sampled), sample.token_ids.copy()
+            if number % 2:
+                rewards[-1] = 1
+                token_ids[sample.sampled_mask] = rng.integers(num_tokens, size=len(rewards))
+            planted.append(dataclasses.replace(sample, rewards=rewards, token_ids=token_ids))
+        said = zip(planted, rescored(learner, planted), strict=True)
+        drawn = [dataclasses.replace(sample, old_logprobs=logprobs) for sample, logprobs in said]
+        return self.algorithm.assign(learner.score(drawn, self.algorithm))
 
 
 def rescored(learner: Learner, samples: Sequence[Sample]) -> list[Any]:

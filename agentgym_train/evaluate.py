@@ -68,7 +68,15 @@ def play_tokens(
 ) -> list[Episode]:
     """Play jobs of a plan, whose random numbers depend on seed, task and try; see
     `Collector.collect`.
+
+    The share that may break is one of all episodes of the plan: where few are left to play, those
+    that broke are among them.
     """
+    num_episodes = len(plan.tasks) * plan.k
+    if 0 < len(jobs) < num_episodes:
+        share = min(1.0, collector.sampling.max_faults * num_episodes / len(jobs))
+        sampling = dataclasses.replace(collector.sampling, max_faults=share)
+        collector = dataclasses.replace(collector, sampling=sampling)
     return collector.collect(
         [Job(job.task, job.member, plan.horizon, job.seed) for job in jobs],
         purpose="eval",

@@ -87,10 +87,19 @@ class RunFolder:
         write_atomically(self.result, json.dumps(result, indent=1) + "\n")
 
     def read_result(self) -> dict[str, Any]:
-        """The figures of a finished run, or {} while it has none."""
+        """The figures of a finished run, or {} while it has none.
+
+        Raises:
+            ConfigError: the file is damaged.
+        """
         if not self.result.is_file():
             return {}
-        result: dict[str, Any] = json.loads(self.result.read_text(encoding="utf-8"))
+        try:
+            result: dict[str, Any] = json.loads(self.result.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ConfigError(
+                f"{self.result} is damaged: {error}; delete it, resuming the run writes it again"
+            ) from None
         return result
 
 

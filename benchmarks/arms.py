@@ -145,7 +145,9 @@ def play(world: World, folder: Path, step: int, *, split: str, tasks: int) -> ND
             *("--tasks", str(tasks), "--k", str(world.episodes), "--seed", "0"),
             *("--out", str(out), "--resume"),
         )
-    return np.array([task["solved"] / task["episodes"] for task in result(out)["tasks"]])
+    played = result(out)["tasks"]
+    assert all(task["episodes"] == world.episodes for task in played), f"{out}: episodes broke"
+    return np.array([task["solved"] / world.episodes for task in played])
 
 
 def sampled(folder: Path) -> dict[str, NDArray[np.int64]]:

@@ -34,8 +34,13 @@ def main() -> None:
     parser.add_argument("--preset", default="first-run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[11, 12, 13])
     parser.add_argument("--out", default="runs/benchmark", help="folder of the run folders")
-    parser.add_argument("--settings", nargs="*", default=[], help="further settings of the runs")
     parser.add_argument("--without-controls", action="store_true")
+    parser.add_argument(
+        "--settings",
+        nargs=argparse.REMAINDER,
+        default=[],
+        help="further settings of the runs, last",
+    )
     options = parser.parse_args()
     for seed in options.seeds:
         compare(options, seed)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 from agentgym_envs.cli.environments import Figures, made, reset_options
 from agentgym_envs.cli.terminal import complete_with
 from agentgym_envs.core import TextEnv
-from agentgym_envs.episodes import EndReason, Episode, write_episodes
+from agentgym_envs.episodes import EndReason, Episode, read_episodes, write_episodes
 from agentgym_envs.errors import CommandError, NoPlan, Unsupported
 from agentgym_envs.policies import begin_record, record_turn
 
@@ -80,12 +81,21 @@ class Game:
     def record(self, path: str, seed: int | None) -> None:
         """Add the episode to a file when it is over, and play without hints and undoing.
 
+        A file that cannot be written, or holds something else, is told of before the game.
+
         Args:
             path: the file, one episode a line.
             seed: that of the reset.
+
+        Raises:
+            InvalidRecord: the file holds what is no episode.
+            OSError: it cannot be written.
         """
         with open(path, "a", encoding="utf-8"):
-            pass  # a file that cannot be written is told of before the game, not after it
+            pass
+        if Path(path).is_file():
+            for _ in read_episodes(path):
+                pass
         self._recording = path, begin_record(self._env, self._now.observation, seed)
         for word in (":hint", ":undo"):
             self._asides[word] = lambda: "Not while the episode is recorded."

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import functools
 import json
+import math
 import shlex
 import time
 from collections.abc import Callable, Mapping
@@ -31,11 +32,19 @@ _USUAL = {
     "env": "agentgym_envs:AgentGym/BabyAI-v0",
     "env_args": {},
     "files": {},
+    "k": 1,
     "seed": 0,
     "temperature": 1.0,
     "max_tokens": 256,
     "max_faults": 0.1,
+    "url": "",
+    "model": "",
+    "request": {},
 }
+_OF_ENDPOINTS = ("url", "model", "request")
+_OF_MODELS = ("max_context", "checkpoint")
+_OF_PLAY = ("env", "env_args", "tasks", "horizon", "k", "seed", "parallel", "max_faults")
+_OF_SAMPLING = ("temperature", "max_tokens")
 
 
 def add_eval_options(parser: argparse.ArgumentParser, further: str = "") -> None:
@@ -52,15 +61,15 @@ def add_eval_options(parser: argparse.ArgumentParser, further: str = "") -> None
     add("--split", default="test", choices=SPLITS)
     add("--tasks", help="number of tasks, all by default; or a file of task ids")
     add("--horizon", type=int, help="most turns; the largest of the tasks' own by default")
-    add("--k", type=int, default=1, help="episodes of each task")
+    add("--k", type=int, help="episodes of each task")
     add("--temperature", type=float, help="of sampling; 0 takes the likeliest token")
     add("--max-tokens", type=int, help="most tokens of a reply")
     add("--seed", type=int, help="of all randomness")
     add("--parallel", type=int, help="episodes that are played at a time")
     add("--max-faults", type=float, help="share of episodes that may break")
-    add("--url", default="", help="of the endpoint: http://localhost:8000/v1")
-    add("--model", default="", help="its name at the endpoint; a key goes into $OPENAI_API_KEY")
-    add("--request", type=json_object, default={}, help="further fields of requests, JSON")
+    add("--url", help="of the endpoint: http://localhost:8000/v1")
+    add("--model", help="its name at the endpoint; a key goes into $OPENAI_API_KEY")
+    add("--request", type=json_object, help="further fields of requests, JSON")
     add("--out", help="folder of the evaluation; evaluations/POLICY-SPLIT by default")
     add("--resume", action="store_true", help="go on with the evaluation in the folder")
     parser.set_defaults(files=None)
@@ -102,10 +111,15 @@ def run_eval(
     folder = EvalFolder(options.out or default)
     try:
         if options.policy.endswith(".jsonl"):
+            refuse_unused(options, *_OF_PLAY, *_OF_SAMPLING, *_OF_ENDPOINTS, *_OF_MODELS)
             prepared: Prepared = recorded(options.policy)
         elif options.policy in TEXT_PLAYERS:
+            is_endpoint = options.policy == "endpoint"
+            refuse_unused(options, *_OF_MODELS)
+            refuse_unused(options, *(() if is_endpoint else (*_OF_SAMPLING, *_OF_ENDPOINTS)))
             prepared = _prepare_text(options)
         elif prepare is not None:
+            refuse_unused(options, *_OF_ENDPOINTS)
             prepared = prepare(options)
         else:
             raise UnknownName("policy", options.policy, [*TEXT_PLAYERS, "FILE.jsonl"])
@@ -119,11 +133,36 @@ def run_eval(
     return headline(result) | {"seconds": seconds, "out": str(folder.path)}
 
 
-def fill_in(options: argparse.Namespace, usual: Mapping[str, Any]) -> None:
-    """Give options that were not asked for, and are None, their usual values."""
-    for name, value in usual.items():
+def refuse_unused(options: argparse.Namespace, *names: str) -> None:
+    """Refuse options that would change nothing: whoever gave them believes that they do.
+
+    Raises:
+        InvalidEvaluation: one of these was asked for.
+    """
+    asked = [name for name in names if getattr(options, name, None) is not None]
+    if asked:
+        told = ", ".join(f"--{name.replace('_', '-')}" for name in asked)
+        raise InvalidEvaluation(f"{told} would change nothing for {options.policy!r}; leave it out")
+
+
+def fill_in(options: argparse.Namespace, usual: dict[str, Any]) -> None:
+    """Give options that were not asked for, and are None, their usual values.
+
+    Raises:
+        InvalidEvaluation: a number that makes no sense, whoever plays.
+    """
+    for name, value in (_USUAL | usual).items():
         if getattr(options, name) is None:
             setattr(options, name, value)
+    for name, is_sound, expected in (
+        ("parallel", options.parallel >= 1, "at least 1"),
+        ("max_tokens", options.max_tokens >= 1, "at least 1"),
+        ("max_faults", 0 <= options.max_faults <= 1, "a share of the episodes, from 0 to 1"),
+        ("temperature", 0 <= options.temperature < math.inf, "at least 0, and finite"),
+    ):
+        if not is_sound:
+            option, value = name.replace("_", "-"), getattr(options, name)
+            raise InvalidEvaluation(f"--{option} must be {expected}, got {value}")
 
 
 def make_plan(options: argparse.Namespace) -> EvalPlan:
@@ -141,13 +180,7 @@ def make_plan(options: argparse.Namespace) -> EvalPlan:
 
 def _prepare_text(options: argparse.Namespace) -> Prepared:
     usual_threads = 8 if options.policy == "endpoint" else 1
-    fill_in(options, {**_USUAL, "parallel": usual_threads})
-    if options.parallel < 1:
-        raise InvalidEvaluation(f"--parallel must be at least 1, got {options.parallel}")
-    if not 0 <= options.max_faults <= 1:
-        raise InvalidEvaluation(
-            f"--max-faults is a share of the episodes, from 0 to 1; got {options.max_faults}"
-        )
+    fill_in(options, {"parallel": usual_threads})
     plan = make_plan(options)
     asked = ("url", "model", "request", "temperature", "max_tokens")
     settings = {name: getattr(options, name) for name in asked}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,15 @@ def draw(summary: Summary, path: str | Path, *, title: str) -> None:
     Raises:
         ImportError: matplotlib is not installed.
     """
+    import matplotlib
+
+    # Names come from anywhere: a dollar sign opens no formula, a letter without a picture is a box.
+    with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
+        _draw(summary, path, title)
+
+
+def _draw(summary: Summary, path: str | Path, title: str) -> None:
     from matplotlib.figure import Figure
 
     categories = dict(list(summary.categories.items())[:_MAX_CATEGORIES])

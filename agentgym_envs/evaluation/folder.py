@@ -16,6 +16,7 @@ leaves, is cut off on resume. One process writes into a folder at a time.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -75,11 +76,10 @@ class EvalFolder:
     def _check(self, fingerprint: Mapping[str, Any]) -> None:
         if not self.plan.is_file():
             raise InvalidEvaluation(f"{self.path} holds no evaluation: there is no plan.json in it")
-        found = differences(_read_object(self.plan), json.loads(json.dumps(fingerprint)))
+        there = _read_object(self.plan, "choose another folder")
+        found = differences(there, json.loads(json.dumps(fingerprint)))
         if found:
-            told = "; ".join(
-                f"{key} was {there}, is {here}" for key, (there, here) in found.items()
-            )
+            told = "; ".join(f"{key} was {was}, is {now}" for key, (was, now) in found.items())
             raise InvalidEvaluation(
                 f"the evaluation in {self.path} is another one: {told}; ask for the same, or "
                 "choose another folder"
@@ -110,6 +110,18 @@ class EvalFolder:
             kept.append(episode)
         self._rewrite(kept)
         return kept
+
+    def discard_result(self) -> None:
+        """Forget what was computed from the episodes so far: others are about to come."""
+        for path in (self.result, self.report, self.figure):
+            path.unlink(missing_ok=True)
+
+    def leave_if_unplayed(self) -> None:
+        """Claim the folder no longer if no episode has come, so that a mended call may have it."""
+        if not self.episodes.exists():
+            self.plan.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # other files are there
+                self.path.rmdir()
 
     def append(self, episode: Episode) -> None:
         """Add the record of an episode that has ended."""
@@ -151,9 +163,12 @@ def read_result(path: str | Path) -> dict[str, Any]:
         InvalidEvaluation: there is none.
     """
     file = EvalFolder(path).result if Path(path).is_dir() else Path(path)
-    found = _read_object(file)
+    hint = "an evaluation that was interrupted has a result after it is resumed"
+    found = _read_object(file, hint)
     if not {"plan", "tasks", "success"} <= found.keys():
-        raise InvalidEvaluation(f"{file} is no result of an evaluation")
+        raise InvalidEvaluation(
+            f"{file} is no result of an evaluation; give the folder of one, which eval writes"
+        )
     return found
 
 
@@ -178,14 +193,11 @@ def write_atomically(path: Path, text: str) -> None:
     os.replace(temporary, path)
 
 
-def _read_object(path: Path) -> dict[str, Any]:
+def _read_object(path: Path, hint: str) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InvalidEvaluation(
-            f"cannot read {path}: {error}; an evaluation that was interrupted has a result after "
-            "it is resumed"
-        ) from None
+        raise InvalidEvaluation(f"cannot read {path}: {error}; {hint}") from None
     if not isinstance(found, dict):
         raise InvalidEvaluation(f"{path} is no result of an evaluation")
     return found

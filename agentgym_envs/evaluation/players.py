@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import math
 import queue
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -131,7 +132,9 @@ def play(
         jobs: what to play.
         on_episode: called in this thread with every episode that has ended, in any order.
         threads: how many episodes are played at a time.
-        max_faults: largest share of the jobs that may break twice.
+        max_faults: largest share of all episodes of the plan, rounded up to whole ones, that may
+            break twice. The share is not one of the jobs: after an interruption few are left, and
+            those that broke are among them.
 
     Raises:
         EnvFault: more than that broke.
@@ -139,16 +142,16 @@ def play(
     """
     stage = _Stage(plan, player)
     pool = ThreadPoolExecutor(threads)
-    faults = 0
+    faults, num_episodes = 0, len(plan.tasks) * plan.k
     try:
         for future in as_completed([pool.submit(stage.play, job) for job in jobs]):
             episode = future.result()
             on_episode(episode)
             faults += episode.end_reason is EndReason.FAULT
-            if faults > max_faults * len(jobs):
+            if faults > math.ceil(max_faults * num_episodes):
                 raise EnvFault(
-                    f"{faults} of {len(jobs)} episodes broke, more than the share of {max_faults} "
-                    f"that may; the last: {episode.fault}"
+                    f"{faults} of {num_episodes} episodes broke, more than the share of "
+                    f"{max_faults} that may; the last: {episode.fault}"
                 )
     finally:
         stage.is_closing = True
@@ -172,15 +175,16 @@ class _Stage:
 
     def close(self) -> None:
         while not self._free.empty():
-            self._free.get().close()
+            _close(self._free.get())
 
     def _try(self, job: EvalJob) -> tuple[Episode, bool]:
         """An episode, and whether it broke in a way that another may not."""
         horizon = self._plan.horizon
         episode = Episode(job.task, job.seed, horizon, instructions="", first_observation="")
-        env = self._take()
+        env: TextWorld | None = None
         retryable = False
         try:
+            env = self._take()
             observation, info = env.reset(
                 seed=job.seed, options={"task": job.task, "horizon": horizon}
             )
@@ -197,10 +201,11 @@ class _Stage:
         except Exception as error:  # a bug in world or policy must not cost all other episodes
             logger.exception("task %s, try %d broke", job.task.id, job.member)
             episode.end_reason, episode.fault = EndReason.FAULT, to_utf8(repr(error))
+            retryable = True
         episode.member = job.member
-        if episode.end_reason is EndReason.FAULT:
-            env.close()
-        else:
+        if env is not None and episode.end_reason is EndReason.FAULT:
+            _close(env)
+        elif env is not None:
             self._free.put(env)
         return episode, retryable
 
@@ -209,6 +214,14 @@ class _Stage:
             return self._free.get_nowait()
         except queue.Empty:
             return self._plan.make_env(**self._player.env_args)
+
+
+def _close(env: TextWorld) -> None:
+    """Close an environment; one that broke may fail at that too, which costs nobody an episode."""
+    try:
+        env.close()
+    except Exception:
+        logger.exception("an environment could not be closed")
 
 
 class _WhileOpen:

@@ -14,7 +14,7 @@ from agentgym_envs.errors import InvalidEvaluation
 from agentgym_envs.evaluation.figure import draw
 from agentgym_envs.evaluation.folder import EvalFolder
 from agentgym_envs.evaluation.plan import EvalJob, EvalPlan
-from agentgym_envs.evaluation.summary import summarize
+from agentgym_envs.evaluation.summary import require_whole, summarize
 
 Play = Callable[[Sequence[EvalJob], Callable[[Episode], None]], Any]
 """Plays jobs, in any order, and hands on each episode as it ends."""
@@ -30,8 +30,8 @@ def run_evaluation(
 ) -> dict[str, Any]:
     """Play what is left of a plan and write its report.
 
-    Whatever ends it early, episodes that have ended are in the folder. Without matplotlib there is
-    no picture.
+    Whatever ends it early, episodes that have ended are in the folder; before the first has, it is
+    left as if nothing had been asked. Without matplotlib there is no picture.
 
     Args:
         plan: what to play.
@@ -44,7 +44,8 @@ def run_evaluation(
         What ``result.json`` holds.
 
     Raises:
-        InvalidEvaluation: the folder is taken, or holds an evaluation that differs.
+        InvalidEvaluation: the folder is taken, or holds an evaluation that differs; or an episode
+            is none to judge by, see `summarize`.
         Exception: what `play` raises.
     """
     fingerprint = plan.fingerprint(policy)
@@ -58,10 +59,18 @@ def run_evaluation(
                 f"{plan.env_id} allows {episode.horizon} turns where {plan.horizon} are asked for; "
                 "ask for no more than it allows"
             )
+        require_whole(episode)
         folder.append(episode)
         episodes.append(episode)
 
-    play([job for job in plan.jobs() if (job.task.id, job.member) not in there], keep)
+    jobs = [job for job in plan.jobs() if (job.task.id, job.member) not in there]
+    if jobs:
+        folder.discard_result()
+    try:
+        play(jobs, keep)
+    except BaseException:
+        folder.leave_if_unplayed()
+        raise
     summary = summarize(plan.tasks, episodes, horizon=plan.horizon, k=plan.k)
     if importlib.util.find_spec("matplotlib") is not None:
         draw(summary, folder.figure, title=f"{policy['name']} on {plan.env_id}")
@@ -83,9 +92,11 @@ def recorded(path: str | Path) -> tuple[EvalPlan, dict[str, Any], Play]:
         OSError: the file cannot be read.
     """
     episodes = list(read_episodes(path))
+    if not episodes:
+        raise InvalidEvaluation(f"there is no episode in {path}; play at least one")
     for name in ("env_id", "horizon"):
         values = sorted({getattr(episode, name) for episode in episodes})
-        if len(values) != 1:
+        if len(values) > 1:
             raise InvalidEvaluation(f"expected episodes of one {name} in {path}, got {values}")
     tries: Counter[str] = Counter()
     for episode in episodes:

@@ -5,10 +5,12 @@ intervals come from resampling tasks, never episodes. Several episodes of one ta
 observation, their mean.
 
 The interval is the percentile bootstrap: `RESAMPLES` times as many tasks are drawn with
-replacement, and the 2.5 and 97.5 % quantiles of the means are its ends. Where all tasks agree
-there is nothing to resample, and the bootstrap would claim certainty. Then the share p of tasks
-that would not agree is bounded by what T tasks can exclude, ``(1 - p)^T >= 0.025``, and the mean by
-tasks of that share at the end of the range; for 0 of T solved this is Clopper and Pearson's limit.
+replacement, and the 2.5 and 97.5 % quantiles of the means are its ends. It knows nothing of tasks
+unlike those that were played: of two tasks, or of many that all agree, it claims far too much. So
+the interval holds at least what T tasks cannot exclude: that a share p of tasks, with
+``(1 - p)^T = 0.025``, lies at an end of the range and all others at the mean. For 0 of T solved
+this is Clopper and Pearson's limit. Where the tasks spread by more than ``1.9 / sqrt(T)`` of the
+distance from the mean to that end, as with 100 tasks of which half are solved, it changes nothing.
 """
 
 from __future__ import annotations
@@ -84,11 +86,14 @@ def estimates(
     found = []
     for column, there in enumerate(known.T):
         present = filled[there, column]
-        low, high = _interval_if_equal(present, bounds)
-        if drawn is not None and len(present) and np.ptp(present) > 0:
-            low, high = np.nanquantile(drawn[:, column], [_TAIL, 1 - _TAIL])
-        mean = float(present.mean()) if len(present) else math.nan
-        found.append(Estimate(mean, float(low), float(high), len(present)))
+        if drawn is None or not len(present):
+            found.append(Estimate(math.nan, *bounds, 0))
+            continue
+        mean = float(present.mean())
+        low, high = _not_excluded(mean, len(present), bounds)
+        drawn_low, drawn_high = np.nanquantile(drawn[:, column], [_TAIL, 1 - _TAIL])
+        ends = min(low, float(drawn_low)), max(high, float(drawn_high))
+        found.append(Estimate(mean, *ends, len(present)))
     return found
 
 
@@ -107,14 +112,11 @@ def _resampled_means(filled: np.ndarray, known: np.ndarray, rng: np.random.Gener
     return np.concatenate(means)
 
 
-def _interval_if_equal(values: np.ndarray, bounds: tuple[float, float]) -> tuple[float, float]:
-    """The interval for tasks that all have the same value; see the module docstring."""
+def _not_excluded(mean: float, num_tasks: int, bounds: tuple[float, float]) -> tuple[float, float]:
+    """The means that so many tasks leave possible, however alike they are; see the module."""
+    share = 1 - _TAIL ** (1 / num_tasks)
     lowest, highest = bounds
-    if not len(values):
-        return lowest, highest
-    share = 1 - _TAIL ** (1 / len(values))
-    value = float(values[0])
-    return value - share * (value - lowest), value + share * (highest - value)
+    return mean - share * (mean - lowest), mean + share * (highest - mean)
 
 
 def paired_interval(

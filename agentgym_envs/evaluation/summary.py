@@ -151,10 +151,11 @@ def summarize(
         ks: columns of the grid, at most `k`; doublings of 1 up to `k` if empty.
 
     Raises:
-        InvalidEvaluation: an episode of another task or horizon, or rows or columns that the
-            episodes cannot fill.
+        InvalidEvaluation: an episode of another task or horizon, one that has not ended or has no
+            score from 0 to 1, more than `k` of a task, or rows or columns that the episodes cannot
+            fill.
     """
-    of_task = _by_task(tasks, episodes, horizon)
+    of_task = _by_task(tasks, episodes, horizon, k)
     results = tuple(_task_result(task, of_task[task.id]) for task in tasks)
     played = [[e for e in of_task[task.id] if not _is_fault(e)] for task in tasks]
     flat = [episode for group in played for episode in group]
@@ -183,8 +184,26 @@ def summarize(
     )
 
 
+def require_whole(episode: Episode) -> None:
+    """Refuse an episode that says nothing of its task.
+
+    Raises:
+        InvalidEvaluation: it has not ended, or its score is no number from 0 to 1.
+    """
+    if not episode.end_reason:
+        raise InvalidEvaluation(
+            f"an episode of task {episode.task.id!r} has not ended: it has no end reason; play it "
+            "to its end, or give it the reason 'stopped' to have it count as not solved"
+        )
+    if not _is_fault(episode) and not 0 <= episode.score <= 1:
+        raise InvalidEvaluation(
+            f"an episode of task {episode.task.id!r} has the score {episode.score}; its "
+            "environment must give a number from 0 to 1"
+        )
+
+
 def _by_task(
-    tasks: Sequence[Task], episodes: Iterable[Episode], horizon: int
+    tasks: Sequence[Task], episodes: Iterable[Episode], horizon: int, k: int
 ) -> dict[str, list[Episode]]:
     found: dict[str, list[Episode]] = {task.id: [] for task in tasks}
     for episode in episodes:
@@ -197,7 +216,14 @@ def _by_task(
                 f"an episode of task {episode.task.id!r} was played with horizon "
                 f"{episode.horizon}, the evaluation's is {horizon}; all need the same"
             )
+        require_whole(episode)
         found[episode.task.id].append(episode)
+    for task_id, group in found.items():
+        if len(group) > k:
+            raise InvalidEvaluation(
+                f"{len(group)} episodes of task {task_id!r}, but k is {k}; count none twice, or "
+                "raise k"
+            )
     return found
 
 

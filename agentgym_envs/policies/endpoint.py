@@ -26,7 +26,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from agentgym_envs.actions.tools import reply_of_message
 from agentgym_envs.errors import InvalidEvaluation, PolicyFault, PolicyStopped
@@ -73,7 +73,7 @@ class EndpointSettings:
     key_variable: str = "OPENAI_API_KEY"
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
+        parts = _parts(self.url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise InvalidEvaluation(
                 f"expected a URL like http://localhost:8000/v1, got {self.url!r}"
@@ -95,9 +95,17 @@ class EndpointSettings:
     @property
     def completions_url(self) -> str:
         """Where requests go."""
-        parts = urlsplit(self.url)
+        parts = _parts(self.url)
         path = parts.path.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
         return urlunsplit(parts._replace(path=path))
+
+
+def _parts(url: str) -> SplitResult:
+    """The parts of a URL; none of one that is not written like a URL."""
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", "", "", "")
 
 
 class EndpointPolicy:

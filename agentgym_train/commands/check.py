@@ -10,7 +10,7 @@ import argparse
 import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rich.console import Console
 
@@ -84,6 +84,7 @@ def _checks(config: TrainConfig, *, append: bool) -> Iterator[Check]:
         yield Check("model", False, 1.0, 0.0, str(error))
         return
     collector.engine = engine = checks.TappedEngine(collector.engine)
+    collector.envs = cast(Any, record_checks.TippedEnvs(collector.envs))
     turns = min(_MAX_TURNS, config.eval.horizon)
     jobs = group_jobs(world.curriculum.step(0), group_size=2, horizon=turns, seed=config.run.seed)
     with contextlib.closing(collector.envs):
@@ -91,9 +92,10 @@ def _checks(config: TrainConfig, *, append: bool) -> Iterator[Check]:
     chat, instructions = policy.template, config.model.instructions * world.splits.env.instructions
     yield record_checks.check_template(episodes, chat, instructions, append=append)
     yield record_checks.check_prompts(episodes, engine.exchanges)
-    yield record_checks.check_mask(episodes, chat, instructions)
-    paid = [record_checks.play_again(world.splits.env, episode) for episode in episodes]
-    yield record_checks.check_rewards(episodes, paid)
+    yield record_checks.check_mask(episodes, chat, instructions, sample_from_episode)
+    paid = (record_checks.play_again(world.splits.env, episode) for episode in episodes)
+    tipped = map(record_checks.with_tips, paid)
+    yield record_checks.check_rewards(episodes, tipped, sample_from_episode)
     learns_from_play = config.run.algorithm not in ("sft", "dpo", "evolve")
     algorithm = config.build_algorithm() if learns_from_play else GRPO(loss=config.loss)
     critic = config.critic if config.critic.learning_rate > 0 else None

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import json
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -34,10 +35,14 @@ _OTHERWISE = TrainConfig(
 """Settings of models that are no run."""
 
 
+_NOT_SAID = ("_name_or_path", "transformers_version")
+"""What is in a model's configuration and decides nothing."""
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Adds the arguments of the command."""
     commands.add_eval_options(parser, "a run, a chat model, smollm2, ")
-    parser.add_argument("--checkpoint", default="last", help="of a run: last, best or a step")
+    parser.add_argument("--checkpoint", help="of a run: last, the usual one, best or a step")
     parser.add_argument("--max-context", type=int, help="most tokens of an episode, for a model")
 
 
@@ -80,8 +85,10 @@ def _settings(options: argparse.Namespace) -> TrainConfig:
     config, path, of_run = _OTHERWISE, options.policy, {}
     if folder.config.is_file():
         config = read_config(folder.config)
-        path = str(find_checkpoint(folder.checkpoints, options.checkpoint) / "model")
+        path = str(find_checkpoint(folder.checkpoints, options.checkpoint or "last") / "model")
         of_run = {"tasks": config.eval.tasks, "horizon": config.eval.horizon}
+    else:
+        commands.refuse_unused(options, "checkpoint")
     env, model, sampling = config.env, config.model, config.sampling
     usual = {
         "env_args": {} if options.env else env.arguments,
@@ -106,9 +113,16 @@ def _settings(options: argparse.Namespace) -> TrainConfig:
 
 
 def _digest(policy: Policy) -> str:
-    """Of everything that decides what a model says: weights, tokenizer, chat template."""
-    digest = hashlib.sha256(str(policy.tokenizer.chat_template).encode())
-    digest.update(policy.tokenizer.backend_tokenizer.to_str().encode())
+    """Of everything that decides what a model says: configuration, tokenizer, chat template, which
+    tokens end a reply, weights.
+    """
+    settings = policy.model.config.to_dict()
+    for name in _NOT_SAID:
+        settings.pop(name, None)
+    tokenizer, ends = policy.tokenizer, sorted(policy.template.stop_ids)
+    digest = hashlib.sha256(json.dumps([settings, ends], sort_keys=True, default=str).encode())
+    digest.update(str(tokenizer.chat_template).encode())
+    digest.update(tokenizer.backend_tokenizer.to_str().encode())
     for name, tensor in sorted(policy.model.state_dict().items()):
         digest.update(name.encode())
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy())

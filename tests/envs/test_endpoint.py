@@ -259,6 +259,7 @@ def test_an_address_may_name_the_path_and_a_query():
     [
         ({"url": "localhost:8000"}, "expected a URL like .*, got 'localhost:8000'"),
         ({"url": "file:///etc/passwd"}, "expected a URL"),
+        ({"url": "http://[::1"}, r"expected a URL like .*, got 'http://\[::1'"),
         ({"url": "http://me:secret@h/v1"}, "must hold no password; put a key into .OPENAI_API_KEY"),
         ({"model": ""}, "needs the name of a model"),
         ({"temperature": -1.0}, "got -1.0, 512, 5 and 120.0"),

@@ -63,3 +63,10 @@ def test_a_file_that_cannot_be_written_is_told_of_before_the_game(capsys, monkey
     monkeypatch.setattr("builtins.input", lambda prompt: pytest.fail("the game began"))
     assert main([*PLAY, "--record", str(tmp_path / "nowhere/me.jsonl")]) == 2
     assert "No such file or directory" in capsys.readouterr().err
+
+
+def test_a_file_of_something_else_is_refused_before_the_game(play, tmp_path, capsys):
+    (tmp_path / "me.jsonl").write_text("# notes\n")
+    assert play("add 9", "done") == 2
+    assert "me.jsonl, line 1" in capsys.readouterr().err
+    assert (tmp_path / "me.jsonl").read_text() == "# notes\n"

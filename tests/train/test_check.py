@@ -22,6 +22,7 @@ from planted_faults import (
 )
 
 from agentgym_envs.record_checks import (
+    TippedEnvs,
     check_logprobs,
     check_mask,
     check_prompts,
@@ -29,6 +30,7 @@ from agentgym_envs.record_checks import (
     check_template,
     judge,
     play_again,
+    with_tips,
 )
 from agentgym_envs.sequences import token_sequence
 from agentgym_train.algorithms import algorithm
@@ -59,7 +61,9 @@ SETTINGS = {
 INSTRUCTIONS = "Be brief."
 
 
-def play(*, engine=None, temperature=1.0, algorithm="gigpo", sharpness=6.0) -> SimpleNamespace:
+def play(
+    *, engine=None, temperature=1.0, algorithm="gigpo", sharpness=6.0, tipped=False
+) -> SimpleNamespace:
     """Six short episodes of a random policy, and all that they were played with.
 
     Args:
@@ -68,6 +72,7 @@ def play(*, engine=None, temperature=1.0, algorithm="gigpo", sharpness=6.0) -> S
         algorithm: of the run.
         sharpness: what the random policy's embeddings are multiplied by, so that some tokens are
             much likelier than others.
+        tipped: whether the environments pay known amounts.
     """
     config = config_from_dict(
         SETTINGS | {"run": {"algorithm": algorithm}, "sampling": {"temperature": temperature}}
@@ -87,6 +92,8 @@ def play(*, engine=None, temperature=1.0, algorithm="gigpo", sharpness=6.0) -> S
     )
     tap = TappedEngine(collector.engine)
     collector.engine = engine(tap, tokenizer) if engine else tap
+    if tipped:
+        collector.envs = TippedEnvs(collector.envs)
     jobs = list(group_jobs(world.curriculum.step(0), group_size=2, horizon=4, seed=0))
     with contextlib.closing(collector.envs):
         episodes = collector.collect(jobs, purpose="check")
@@ -135,6 +142,15 @@ def test_a_template_that_appends_passes(played) -> None:
     check = check_template(played.episodes, played.chat, INSTRUCTIONS)
     assert check.passed
     assert "sampled episodes would have other tokens (6 looked at)" in check.detail
+
+
+def test_a_template_that_cuts_long_observations_fails(played) -> None:
+    class Cutting(ChatTemplate):
+        def extend(self, observation, *, closed):
+            return super().extend(observation[:60], closed=closed)
+
+    check = check_template(played.episodes, Cutting(played.chat._tokenizer), INSTRUCTIONS)
+    failed(check, "template", "turn 2 with plain replies: other text from token")
 
 
 def test_a_template_that_drops_thoughts_fails_unless_appending_is_chosen(played) -> None:
@@ -268,6 +284,19 @@ def test_a_reward_that_the_record_lost_fails(played) -> None:
     failed(check_rewards([episode], [paid]), "rewards", f"cut after turn {last}")
 
 
+@pytest.mark.parametrize("factor", [0.0, 2.0])
+def test_rewards_that_change_on_their_way_into_the_record_fail(factor, monkeypatch) -> None:
+    """Nobody earns anything here; the tips show it."""
+    played = play(tipped=True)
+    paid = [with_tips(play_again(played.world.splits.env, episode)) for episode in played.episodes]
+    assert check_rewards(played.episodes, paid).passed
+    for episode in played.episodes:
+        assert [turn.reward for turn in episode.turns] == [0.5, 0.25, 0.125, 0.0625]
+        for turn in episode.turns:
+            turn.reward *= factor
+    failed(check_rewards(played.episodes, paid), "rewards", "cut after turn 3")
+
+
 def test_a_reward_on_a_masked_token_fails_though_nothing_was_earned(played) -> None:
     """It was put on the last token, an observation's, and the mask took it away."""
 
@@ -365,6 +394,26 @@ def test_the_learner_passes_with_every_algorithm(played, name) -> None:
     after = played.model.state_dict()
     assert all(torch.equal(before[key], after[key]) for key in before)  # to the bit
     assert all(parameter.grad is None for parameter in played.model.parameters())
+
+
+@pytest.mark.parametrize("name", ["grpo", "ppo", "gigpo"])
+def test_a_policy_that_is_sure_of_itself_passes(name) -> None:
+    """It says the same twice, with a probability of 1."""
+    sure = play(sharpness=1000.0)
+    texts = [[turn.reply for turn in episode.turns] for episode in sure.episodes]
+    assert texts[::2] == texts[1::2]
+    subject = learning(sure, name)
+    samples = subject.credited(sure.episodes)
+    gradient, update = check_gradient(subject, samples), check_update(subject, samples)
+    assert gradient.passed
+    assert update.passed
+    assert logprobs_of(sure, sure.model).passed
+
+
+def test_a_flipped_sign_of_a_policy_that_is_sure_of_itself_fails() -> None:
+    sure = play(sharpness=1000.0)
+    subject = subject_of(sure, Flipped())
+    failed(check_update(subject, subject.credited(sure.episodes)), "update", "flipped sign")
 
 
 def test_a_mean_of_micro_batch_means_fails(played) -> None:

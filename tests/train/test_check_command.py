@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 
 import pytest
+import torch
 from chat_models import (
     BY_POSITION,
     CHATML,
@@ -17,7 +19,9 @@ from chat_models import (
     save_chat_model,
 )
 
+from agentgym_train import batching, learner, optimizer
 from agentgym_train.cli import main
+from agentgym_train.rollout import collector
 
 CHECKS = ["template", "prompts", "mask", "rewards", "logprobs", "gradient", "update"]
 
@@ -123,6 +127,64 @@ def test_a_new_model_is_checked_where_none_is_given_and_any_environment(capsys) 
     )
     assert (code, list(figures)) == (0, ["passed", "failed", *CHECKS])
     assert any("textcraft/train/" in line for line in lines)
+
+
+def plant_doubled_rewards(monkeypatch) -> None:
+    sequence = batching.token_sequence
+
+    def doubled(episode, **options):
+        found = sequence(episode, **options)
+        return dataclasses.replace(found, rewards=2 * found.rewards)
+
+    monkeypatch.setattr(batching, "token_sequence", doubled)
+
+
+def plant_lost_rewards(monkeypatch) -> None:
+    record = collector.record_turn
+
+    def lost(episode, reply, outcome):
+        record(episode, reply, (outcome[0], 0.0, *outcome[2:]))
+
+    monkeypatch.setattr(collector, "record_turn", lost)
+
+
+def plant_another_temperature(monkeypatch) -> None:
+    collate = learner.collate
+
+    def at_one(samples):
+        batch = collate(samples)
+        return dataclasses.replace(batch, temperatures=torch.ones_like(batch.temperatures))
+
+    monkeypatch.setattr(learner, "collate", at_one)
+
+
+def plant_ascent(monkeypatch) -> None:
+    step = optimizer.Optimizer.step
+
+    def ascend(self):
+        for group in self._adam.param_groups:
+            group["maximize"] = True
+        step(self)
+
+    monkeypatch.setattr(optimizer.Optimizer, "step", ascend)
+
+
+@pytest.mark.parametrize(
+    ("plant", "name"),
+    [
+        (plant_doubled_rewards, "rewards"),
+        (plant_lost_rewards, "rewards"),
+        (plant_another_temperature, "logprobs"),
+        (plant_ascent, "update"),
+    ],
+)
+def test_a_fault_in_the_trainer_is_found_under_its_name(
+    tmp_path, capsys, monkeypatch, plant, name
+) -> None:
+    folder = save_chat_model(tmp_path, DEFAULT_SYSTEM)
+    plant(monkeypatch)
+    code, figures, _ = run(capsys, "--model", folder, "--sampling.temperature", "0.7")
+    assert (code, figures["failed"]) == (1, name)
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "gigpo", "sft"])

@@ -186,6 +186,30 @@ def test_another_policy_does_not_go_on_and_says_what_differs(call, refused, make
     assert "is not an empty folder" in refused(*words[:-1])
 
 
+def test_all_that_decides_what_a_model_says_is_in_its_digest(call, tmp_path):
+    def digest_of(name, change=lambda model, tokenizer: None):
+        model, tokenizer = tiny()
+        change(model, tokenizer)
+        save_model(model, tokenizer, tmp_path / name)
+        call("eval", tmp_path / name, *TOKENS, "--tasks", 1, "--out", tmp_path / f"{name}-eval")
+        plan = json.loads((tmp_path / f"{name}-eval/plan.json").read_text())
+        return plan["policy"]["weights"]
+
+    def other_settings(model, tokenizer):
+        model.config.rms_norm_eps = 0.1
+
+    def other_weights(model, tokenizer):
+        model.get_input_embeddings().weight.data[0, 0] += 1e-4
+
+    def other_template(model, tokenizer):
+        tokenizer.chat_template = "Be brief. " + tokenizer.chat_template
+
+    changes = (other_settings, other_weights, other_template)
+    digests = [digest_of("same"), *(digest_of(change.__name__, change) for change in changes)]
+    assert len(set(digests)) == 4
+    assert digest_of("again") == digests[0]
+
+
 def test_a_kill_in_the_middle_leaves_the_same_result_after_resuming(call, make_run, tmp_path):
     run_folder = make_run("agentgym_envs:AgentGym/BabyAI-v0", levels="redball", obs_style="compact")
     words = ["eval", run_folder, "--tasks", "24", "--k", "4", "--horizon", "4", "--out"]
@@ -248,7 +272,13 @@ def test_episodes_of_a_person_are_evaluated_and_compared_with_a_policy(
         (["oracle", *QUICK, "--k", "0"], "got 3 and 0"),
         (["oracle", *QUICK, "--split", "tset"], "invalid choice: 'tset'"),
         (["oracle", *QUICK, "--parallel", "0"], "--parallel must be at least 1, got 0"),
-        (["random", *QUICK, "--max-faults", "2"], "--max-faults is a share"),
+        (["random", *QUICK, "--max-faults", "2"], "--max-faults must be a share"),
+        (["nowhere", *QUICK, "--temperature", "-1"], "--temperature must be at least 0"),
+        (["nowhere", *QUICK, "--temperature", "inf"], "and finite, got inf"),
+        (["nowhere", *QUICK, "--max-tokens", "0"], "--max-tokens must be at least 1, got 0"),
+        (["nowhere", *QUICK, "--url", "http://h/v1"], "--url would change nothing for 'nowhere'"),
+        (["nowhere", *QUICK, "--checkpoint", "best"], "--checkpoint would change nothing for"),
+        (["oracle", *QUICK, "--max-context", "9"], "--max-context would change nothing for"),
         (["endpoint", *QUICK], "expected a URL like http"),
         (["endpoint", *QUICK, "--url", "http://127.0.0.1:1/v1"], "needs the name of a model"),
         (["nowhere", *QUICK], "no model folder 'nowhere'"),

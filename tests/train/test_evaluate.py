@@ -3,13 +3,14 @@
 import pytest
 from counting import CountingEnv
 
-from agentgym_envs.errors import InvalidEvaluation, InvalidTask
+from agentgym_envs.episodes import EndReason
+from agentgym_envs.errors import EnvFault, InvalidEvaluation, InvalidTask
 from agentgym_envs.evaluation import EvalPlan
 from agentgym_envs.vector import TextVectorEnv
 from agentgym_train.chat.template import ChatTemplate
 from agentgym_train.chat.tokenizer import train_tokenizer
 from agentgym_train.engines.torch import TorchEngine
-from agentgym_train.errors import ConfigError
+from agentgym_train.errors import ConfigError, TooManyFaults
 from agentgym_train.evaluate import EvalConfig, evaluate, play_tokens
 from agentgym_train.model import create_model
 from agentgym_train.rollout.collector import Collector, EpisodeContext, SamplingConfig
@@ -24,11 +25,11 @@ def make_collector():
     model = create_model(len(tokenizer), **sizes, seed=0)
     template = ChatTemplate(tokenizer)
 
-    def make(num_envs=4, seed=7):
+    def make(num_envs=4, seed=7, world=CountingEnv):
         engine = TorchEngine(
             model, stop_ids=template.stop_ids, max_streams=num_envs, max_context=512
         )
-        envs = TextVectorEnv(lambda: CountingEnv(highest=30), num_envs)
+        envs = TextVectorEnv(lambda: world(highest=30), num_envs)
         made.append(envs)
         return Collector(
             envs,
@@ -97,6 +98,23 @@ def test_an_evaluation_can_be_interrupted(make_collector, tasks):
     with pytest.raises(KeyboardInterrupt):
         evaluate(collector, tasks, horizon=3, interrupt=stop)
     evaluate(collector, tasks[:2], horizon=1)
+
+
+def test_the_share_that_may_break_is_one_of_all_episodes_and_not_of_those_left(
+    make_collector, tasks
+):
+    class Broken(CountingEnv):
+        def reset(self, *, seed=None, options=None):
+            if options["task"].payload["number"] <= 6:
+                raise EnvFault("the wall is gone")
+            return super().reset(seed=seed, options=options)
+
+    plan = EvalPlan("Test/Counting-v0", {}, tuple(tasks), 1, k=2, seed=7)
+    left = [job for job in plan.jobs() if job.task.payload["number"] == 3]
+    episodes = play_tokens(make_collector(world=Broken), plan, left)  # 2 of 20, at most a tenth
+    assert [episode.end_reason for episode in episodes] == [EndReason.FAULT] * 2
+    with pytest.raises(TooManyFaults, match="of 20 episodes broke twice, more than the 2"):
+        play_tokens(make_collector(world=Broken), plan, list(plan.jobs()))
 
 
 def test_no_task_and_a_task_twice_are_refused(make_collector, tasks):

@@ -7,6 +7,7 @@ import pytest
 
 from agentgym_envs.episodes import write_episodes
 from agentgym_train.config import config_from_dict, write_config
+from agentgym_train.errors import ConfigError
 from agentgym_train.loggers import JsonlLogger
 from agentgym_train.metrics import METRICS
 from agentgym_train.runs import create_run_folder
@@ -87,3 +88,10 @@ def test_texts_of_a_run_cannot_become_markup(make_run):
     assert "<!--" not in page
     assert data_of(run)["episodes"]["step-000000"][0]["texts"][0][1] == EVIL
     assert "innerHTML" not in page
+
+
+def test_a_damaged_result_is_told_of(make_run):
+    run = make_run("run")
+    run.result.write_text('{"reports')
+    with pytest.raises(ConfigError, match=r"result\.json is damaged: .*; delete it"):
+        write_report(run, [])

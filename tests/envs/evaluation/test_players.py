@@ -33,6 +33,23 @@ def plan_of(env_id="Test/Counting-v0", **fields):
     return EvalPlan(env_id, {}, choose_tasks(env_id, {}, "train"), **({"horizon": 10} | fields))
 
 
+def register(monkeypatch, env_id, entry_point):
+    spec = gymnasium.envs.registration.EnvSpec(
+        env_id, entry_point=entry_point, order_enforce=False, disable_env_checker=True
+    )
+    monkeypatch.setitem(gymnasium.registry, env_id, spec)
+
+
+def breaking_at(number):
+    """Breaks the world of one task and plays all others as the oracle."""
+
+    def make(env, job):
+        breaks = job.task.payload["number"] == number
+        return ScriptedPolicy(["break"]) if breaks else env.oracle()
+
+    return Player({"name": "breaking"}, make)
+
+
 def played(plan, player, **options):
     episodes = []
     play(plan, player, list(plan.jobs()), episodes.append, **options)
@@ -139,6 +156,43 @@ def test_a_world_that_breaks_is_made_anew(monkeypatch):
     assert FaultyEnv.broken_resets == 0
 
 
+@pytest.mark.parametrize("error", [EnvFault("no JVM"), OSError("no space left")])
+def test_a_world_that_cannot_be_made_is_a_fault_and_tried_again(monkeypatch, error):
+    calls = []
+
+    def make(**arguments):
+        calls.append(arguments)
+        if len(calls) == 2:  # the first one was asked for its tasks
+            raise error
+        return CountingEnv(**arguments)
+
+    register(monkeypatch, "Test/Late-v0", make)
+    episodes = played(plan_of("Test/Late-v0"), oracle_player(), max_faults=0.0)
+    assert all(episode.success for episode in episodes)
+
+
+def test_a_broken_world_that_cannot_be_closed_costs_no_other_episode(monkeypatch, caplog):
+    class Stuck(FaultyEnv):
+        def close(self):
+            if "break" in self.calls:
+                raise RuntimeError("it does not answer")
+
+    register(monkeypatch, "Test/Stuck-v0", Stuck)
+    episodes = played(plan_of("Test/Stuck-v0"), breaking_at(3), max_faults=0.5)
+    assert [episode.success for episode in episodes] == [False, True, True, True]
+    assert "could not be closed" in caplog.text
+
+
+def test_the_share_that_may_break_is_one_of_all_episodes_and_not_of_those_that_are_left():
+    plan = plan_of("Test/Faulty-v0", k=3)
+    left = [job for job in plan.jobs() if (job.task.payload["number"], job.member) == (3, 1)]
+    episodes = []
+    play(plan, breaking_at(3), left, episodes.append, max_faults=0.1)  # 1 of 12; 2 are allowed
+    assert [episode.end_reason for episode in episodes] == [EndReason.FAULT]
+    with pytest.raises(EnvFault, match=r"3 of 12 episodes broke, more than the share of 0\.1"):
+        play(plan, breaking_at(3), list(plan.jobs()), episodes.append, max_faults=0.1)
+
+
 def test_an_oracle_that_finds_no_way_has_not_solved_the_task():
     class Lost(ScriptedPolicy):
         def reply(self, observation, info):
@@ -167,7 +221,7 @@ def test_a_bug_costs_its_episode_and_no_other(caplog):
     episodes = played(plan_of("Test/Faulty-v0"), Player({"name": "x"}, make), max_faults=0.5)
     assert [episode.success for episode in episodes] == [False, True, True, True]
     assert episodes[0].fault == "ZeroDivisionError('a bug')"
-    assert "task counting/train/3, try 0 broke" in caplog.text
+    assert caplog.text.count("task counting/train/3, try 0 broke") == 2  # it was tried again
 
 
 def test_a_mistake_in_the_call_stops_all_threads_soon():
@@ -202,12 +256,10 @@ def test_a_model_behind_an_endpoint_is_evaluated_in_threads():
 
 
 def test_wrapped_environments_are_played(monkeypatch):
-    spec = gymnasium.envs.registration.EnvSpec(
+    register(
+        monkeypatch,
         "Test/Limited-v0",
-        entry_point=lambda **kwargs: gymnasium.wrappers.TimeLimit(CountingEnv(**kwargs), 1),
-        order_enforce=False,
-        disable_env_checker=True,
+        lambda **kwargs: gymnasium.wrappers.TimeLimit(CountingEnv(**kwargs), 1),
     )
-    monkeypatch.setitem(gymnasium.registry, spec.id, spec)
-    episodes = played(plan_of(spec.id), oracle_player())
+    episodes = played(plan_of("Test/Limited-v0"), oracle_player())
     assert {episode.end_reason for episode in episodes} == {EndReason.HORIZON}

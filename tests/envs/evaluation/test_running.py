@@ -29,6 +29,7 @@ from agentgym_envs.evaluation import (
     run_evaluation,
     summarize,
 )
+from agentgym_envs.policies import ScriptedPolicy
 from agentgym_envs.wrappers import TurnBudget
 
 COUNTING = "Test/Counting-v0"
@@ -163,6 +164,48 @@ def test_what_broke_is_played_again_on_resume(plan, tmp_path):
     assert contents(tmp_path / "eval") == contents(tmp_path / "whole")
 
 
+def test_what_always_breaks_does_not_keep_an_evaluation_from_ending(plan, tmp_path):
+    def make(env, job):
+        is_broken = (job.task.payload["number"], job.member) == (3, 1)
+        return ScriptedPolicy(["break"]) if is_broken else env.oracle()
+
+    faulty = dataclasses.replace(plan, env_id="Test/Faulty-v0")
+    player = Player({"name": "x"}, make)
+    first = evaluate(faulty, tmp_path / "eval", player)
+    assert (first["faults"], first["success"]["value"]) == (1, 1.0)
+    assert evaluate(faulty, tmp_path / "eval", player, resume=True) == first
+
+
+def test_an_evaluation_that_goes_on_has_no_result_until_it_has_ended_again(plan, tmp_path):
+    class Down:
+        def start(self, instructions):
+            raise PolicyFault("down")
+
+    broken = dataclasses.replace(oracle_player(), make_policy=lambda env, job: Down())
+    evaluate(plan, tmp_path / "eval", broken, max_faults=1.0)
+    with pytest.raises(KeyboardInterrupt):
+        evaluate(plan, tmp_path / "eval", oracle_player(), resume=True, stop_after=1)
+    assert {path.name for path in (tmp_path / "eval").iterdir()} == {"plan.json", "episodes.jsonl"}
+
+
+def test_a_call_that_fails_before_its_first_episode_leaves_the_folder_free(plan, tmp_path):
+    def make(env, job):
+        raise InvalidEvaluation("wrong key")
+
+    wrong = dataclasses.replace(random_player(4), make_policy=make)
+    with pytest.raises(InvalidEvaluation, match="wrong key"):
+        evaluate(plan, tmp_path / "eval", wrong)
+    assert not (tmp_path / "eval").exists()
+    evaluate(dataclasses.replace(plan, seed=5), tmp_path / "eval")
+
+
+def test_a_damaged_plan_is_told_of(plan, tmp_path):
+    evaluate(plan, tmp_path / "eval")
+    (tmp_path / "eval/plan.json").write_text('{"policy"')
+    with pytest.raises(InvalidEvaluation, match=r"cannot read .*plan\.json: .*another folder$"):
+        evaluate(plan, tmp_path / "eval", resume=True)
+
+
 def test_a_folder_that_is_taken_is_refused(plan, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(InvalidEvaluation, match="is not an empty folder; --resume goes on"):
@@ -286,13 +329,23 @@ def test_recorded_episodes_are_taken_as_they_are(plan, tmp_path):
     assert again == result
 
 
+def test_an_episode_that_has_not_ended_is_not_counted_as_a_failure(plan, tmp_path):
+    evaluate(plan, tmp_path / "eval")
+    episodes = list(read_episodes(tmp_path / "eval/episodes.jsonl"))
+    episodes[0].end_reason = EndReason.RUNNING
+    write_episodes(tmp_path / "me.jsonl", episodes)
+    with pytest.raises(InvalidEvaluation, match="'counting/train/3' has not ended"):
+        run_evaluation(*recorded(tmp_path / "me.jsonl"), EvalFolder(tmp_path / "me"))
+    assert not (tmp_path / "me").exists()
+
+
 def test_recorded_episodes_of_several_horizons_are_refused(make_episode, tmp_path):
     file = tmp_path / "mixed.jsonl"
     write_episodes(file, [make_episode(0, 1), make_episode(1, 1, horizon=9)])
     with pytest.raises(InvalidEvaluation, match=r"episodes of one horizon in .*, got \[8, 9\]"):
         recorded(file)
     write_episodes(file, [])
-    with pytest.raises(InvalidEvaluation, match=r"of one env_id in .*, got \[\]"):
+    with pytest.raises(InvalidEvaluation, match=r"no episode in .*mixed\.jsonl; play at least one"):
         recorded(file)
 
 
@@ -304,6 +357,14 @@ def test_the_report_says_what_the_result_says(plan, tmp_path):
     assert row in report.splitlines()
     assert "4 tasks, 3 episodes each, at most 6 turns. 0 episodes broke" in report
     assert "| k = 1 | k = 2 | k = 3 |" in report
+    assert (tmp_path / "eval/report.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("name", ["cost $5 or $6", r"$\frac{", "日本", "a\\b^_{"])
+def test_names_cannot_break_the_picture(plan, tmp_path, name):
+    tasks = tuple(dataclasses.replace(task, category=name) for task in plan.tasks)
+    player = dataclasses.replace(random_player(4), description={"name": name})
+    evaluate(dataclasses.replace(plan, tasks=tasks), tmp_path / "eval", player)
     assert (tmp_path / "eval/report.png").read_bytes().startswith(b"\x89PNG")
 
 

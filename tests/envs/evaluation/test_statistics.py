@@ -76,6 +76,39 @@ def test_tasks_that_all_agree_do_not_make_certainty(num_tasks):
     assert (halves.low, halves.high) == pytest.approx((0.5 - limit / 2, 0.5 + limit / 2))
 
 
+def test_tasks_that_agree_but_for_rounding_make_no_certainty_either():
+    values = [0.1, 0.1 * 3 / 3, 0.1]
+    assert len(set(values)) == 2
+    found, same = estimate(values), estimate([0.1] * 3)
+    assert (found.low, found.high) == pytest.approx((same.low, same.high))
+    assert found.high > 0.7
+
+
+def test_few_tasks_show_little_however_near_one_another_they_are():
+    share = 1 - 0.025**0.5  # what two tasks cannot exclude; the bootstrap of them says 0.9 to 1
+    found = estimate([0.9, 1.0])
+    assert (found.low, found.high) == pytest.approx((0.95 * (1 - share), 1.0))
+    assert paired_interval([0.9, 1.0], [0.0, 0.0]).low == pytest.approx(0.95 - share * 1.95)
+
+
+def test_one_task_that_differs_does_not_narrow_the_interval():
+    all_solved, one_not = estimate([1.0] * 200), estimate([1.0] * 199 + [0.0])
+    assert one_not.low < all_solved.low
+    assert one_not.high == 1.0
+
+
+def test_two_equal_policies_seldom_look_different_on_few_tasks(monkeypatch):
+    monkeypatch.setattr("agentgym_envs.evaluation.statistics.RESAMPLES", 500)
+    rng = np.random.default_rng(2)
+    for num_tasks in (2, 3, 5, 10):
+        missed = 0
+        for _ in range(200):
+            first, second = rng.binomial(8, 0.5, size=(2, num_tasks)) / 8
+            found = paired_interval(first, second)
+            missed += not found.low <= 0 <= found.high
+        assert missed <= 20  # 10 of an interval of 95 %; resampling two tasks alone misses 44
+
+
 def test_clopper_and_pearsons_limit_as_published():
     # The "rule of three" for 95 % one-sided; two-sided for 0 of 10 tables give 0.3085.
     assert estimate([0.0] * 10).high == pytest.approx(0.3085, abs=5e-5)

@@ -123,6 +123,23 @@ def test_episodes_of_other_tasks_and_horizons_are_refused(make_episode):
         summarize(TASKS, [make_episode(0, 1, horizon=9)], horizon=8, k=1)
 
 
+def test_episodes_that_say_nothing_of_their_task_are_refused(make_episode):
+    running = make_episode(0, 2, end_reason=EndReason.RUNNING)
+    with pytest.raises(
+        InvalidEvaluation, match="'toy/train/0' has not ended: it has no end reason"
+    ):
+        summarize(TASKS, [running], horizon=8, k=1)
+    for score in (float("nan"), -0.1, 1.5):
+        with pytest.raises(InvalidEvaluation, match=f"has the score {score}; .* from 0 to 1"):
+            summarize(TASKS, [make_episode(0, 2, score=score)], horizon=8, k=1)
+
+
+def test_more_episodes_than_were_asked_for_are_refused(make_episode):
+    twice = [make_episode(1, 2), make_episode(1, 3)]
+    with pytest.raises(InvalidEvaluation, match="2 episodes of task 'toy/train/1', but k is 1"):
+        summarize(TASKS, twice, horizon=8, k=1)
+
+
 def test_the_report_of_a_training_run_has_the_keys_that_its_readers_know(make_episode):
     sampled = [make_episode(0, 2, True), make_episode(1, 8)]
     greedy = [make_episode(0, 3, True), make_episode(1, 1, end_reason=EndReason.FAULT)]

@@ -67,7 +67,7 @@ class _Ordered(abc.ABC):
     """
 
     def __init__(self, tasks: TaskSet, *, per_step: int, seed: int) -> None:
-        if per_step > len(tasks):
+        if arguments.whole_number("per_step", per_step, least=1) > len(tasks):
             raise ValueError(
                 f"a step wants {per_step} different tasks, but the task set holds {len(tasks)}; "
                 "take fewer a step or choose more tasks"
@@ -137,7 +137,8 @@ class Difficulty(_Ordered):
         grow_steps: int = 50,
     ) -> None:
         super().__init__(tasks, per_step=per_step, seed=seed)
-        self._start, self._grow_steps = _share("start_share", start_share), grow_steps
+        self._start = _share("start_share", start_share)
+        self._grow_steps = arguments.whole_number("grow_steps", grow_steps, least=1)
         known = [task.difficulty for task in tasks]
         if None in known:
             raise ValueError(
@@ -177,7 +178,8 @@ class SuccessRate(_Ordered):
         floor: float = 0.1,
     ) -> None:
         super().__init__(tasks, per_step=per_step, seed=seed)
-        self._by, self._floor = by, _share("floor", floor)
+        self._by = arguments.one_of("owner of a success rate", by, ("category", "task"))
+        self._floor = _share("floor", floor)
         self._counts: dict[str, list[float]] = {}  # decayed numbers of solved and played episodes
         self._keys, self._key_of_task = np.unique(list(map(self._key, tasks)), return_inverse=True)
         if len(self._keys) == 1:
@@ -261,9 +263,6 @@ class Mixture:
             part.load_state_dict(state[family])
 
 
-ORDERS = ("uniform", "difficulty", "success_rate")
-
-
 def task_curriculum(
     order: str,
     tasks: TaskSet,
@@ -285,15 +284,18 @@ def task_curriculum(
             own.
 
     Raises:
-        UnknownName: there is no such order or family.
+        UnknownName: there is no such order, family or setting.
         ValueError: it cannot be made of these; says what to change.
     """
-    arguments.one_of("order of tasks", order, ORDERS)
-    kind, own = {
+    kinds = {
         "uniform": (Uniform, ()),
         "difficulty": (Difficulty, ("start_share", "grow_steps")),
         "success_rate": (SuccessRate, ("by", "floor")),
-    }[order]
+    }
+    kind, own = kinds[arguments.one_of("order of tasks", order, kinds)]
+    known = [name for _, names in kinds.values() for name in names]
+    for name in settings:
+        arguments.one_of("setting of a task curriculum", name, known)
     chosen = {name: settings[name] for name in own if name in settings}
 
     def make(tasks: TaskSet, per_step: int) -> TaskCurriculum:

@@ -31,20 +31,25 @@ from agentgym_envs.vector import vector_factory
 
 MIXTURE_ID = "AgentGymMixture-v0"
 
+_OF_ALL = ("split", "action_format", "info_keys", "render_mode")
+"""Arguments in which environments may not differ: who plays is told one value for all."""
+
 
 class MixtureEnv(TextEnv):
     """Several families of worlds behind one id.
 
     Args:
-        envs: the constructor's arguments of each environment, by its Gymnasium id.
+        envs: the constructor's arguments of each environment, by its Gymnasium id, but for those
+            that hold for all: `split`, `action_format`, `info_keys` and `render_mode`.
         weights: how often a reset without a task chooses each id, up to a common factor; 1 for ids
             that are not named. Within one, tasks are drawn as it draws them.
-        shared: arguments that all environments get, such as `split` or `action_format`; those of
-            `envs` go first.
+        shared: arguments that all environments get; where they may differ, those of `envs` go
+            first.
 
     Raises:
         UnknownName: an id or an argument that does not exist.
-        ValueError: no environment, two of one family, or a weight that is no number above 0.
+        ValueError: no environment, two of one family, an argument of one that holds for all, or a
+            weight that is no number above 0.
         TypeError: an id that is of no `TextEnv`.
     """
 
@@ -63,6 +68,8 @@ class MixtureEnv(TextEnv):
                 f"envs= holds the arguments of each environment by its id, such as "
                 f"{{'AgentGym/TextCraft-v0': {{}}}}; got {envs!r}"
             )
+        for env_id, part in envs.items():
+            _check_part(env_id, part)
         own = {name: shared.pop(name) for name in ("tasks",) if name in shared}
         self._parts = [_make(env_id, {**shared, **part}) for env_id, part in envs.items()]
         families = [part.family for part in self._parts]
@@ -217,6 +224,16 @@ class _Oracle:
         return self._oracle.reply(observation, info)
 
 
+def _check_part(env_id: str, part: Any) -> None:
+    if not isinstance(part, Mapping):
+        raise TypeError(f"the arguments of {env_id!r} must be a table, got {part!r}")
+    if taken := [name for name in _OF_ALL if name in part]:
+        raise ValueError(
+            f"{', '.join(taken)} must be the same for all environments of a mixture; give it to "
+            f"the mixture instead of {env_id!r}"
+        )
+
+
 def _make(env_id: str, part: Mapping[str, Any]) -> TextEnv:
     require_id(env_id)
     env = gymnasium.make(env_id, **part)
@@ -229,10 +246,12 @@ def _shares(ids: Sequence[str], weights: Mapping[str, float]) -> np.ndarray:
     """The share of draws of each id, (len(ids),)."""
     for env_id in weights:
         arguments.one_of("environment of the mixture", env_id, ids)
-    values = np.array([float(weights.get(env_id, 1.0)) for env_id in ids])
-    if not (np.isfinite(values).all() and (values > 0).all()):
-        raise ValueError(f"weights must be numbers above 0, got {dict(weights)}")
-    shares: np.ndarray = values / values.sum()
+    values = [
+        arguments.finite(f"the weight of {env_id!r}", weights.get(env_id, 1.0)) for env_id in ids
+    ]
+    if min(values) <= 0:
+        raise ValueError(f"weights must be above 0, got {dict(weights)}")
+    shares: np.ndarray = np.array(values) / sum(values)
     return shares
 
 

@@ -17,14 +17,15 @@ import math
 import statistics
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from agentgym_envs.errors import UnknownName
+from agentgym_envs import arguments
 from agentgym_envs.rollouts import mean
 
 Action = Literal["off", "warn", "lower", "stop"]
 Condition = Literal["above", "below", "rise", "fall", "spike"]
 
+_CONDITIONS, _ACTIONS = get_args(Condition), get_args(Action)
 _USUAL = 20
 """Usual is the median of so many steps before those that are judged."""
 
@@ -111,14 +112,15 @@ class Monitor:
 
 
 def _check(name: str, rule: Rule, meanings: Mapping[str, str]) -> None:
-    if rule.patience < 1:
-        raise ValueError(f"monitor.{name}.patience must be at least 1, got {rule.patience}")
-    if rule.metric not in meanings:
-        raise UnknownName(f"metric of the rule monitor.{name}", rule.metric, meanings)
-    if not {"fall": rule.limit < 1, "spike": rule.limit > 1}.get(rule.condition, True):
+    for what, known in (("metric", meanings), ("condition", _CONDITIONS), ("action", _ACTIONS)):
+        arguments.one_of(f"{what} of the rule monitor.{name}", getattr(rule, what), known)
+    arguments.whole_number(f"monitor.{name}.patience", rule.patience, least=1)
+    arguments.finite(f"monitor.{name}.limit", rule.limit)
+    possible = {"rise": rule.limit >= 0, "fall": 0 < rule.limit < 1, "spike": rule.limit > 1}
+    if not possible.get(rule.condition, True):
         raise ValueError(
-            f"monitor.{name}.limit is a factor, below 1 for 'fall' and above 1 for 'spike'; got "
-            f"{rule.limit:g} for {rule.condition!r}"
+            f"monitor.{name}.limit is at least 0 for 'rise', and a factor for the others: between "
+            f"0 and 1 for 'fall', above 1 for 'spike'; got {rule.limit:g} for {rule.condition!r}"
         )
 
 

@@ -10,6 +10,7 @@ Letters: T tokens of an episode, n sampled ones among them.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -136,6 +137,10 @@ def _check_turn(index: int, turn: Turn) -> None:
         raise InvalidRecord(
             f"turn {index} has {len(turn.sampled_ids)} sampled tokens but {len(turn.logprobs)} "
             "log-probabilities"
+        )
+    if not math.isfinite(turn.reward):
+        raise InvalidRecord(
+            f"turn {index} has the reward {turn.reward}; an environment must give finite numbers"
         )
 
 

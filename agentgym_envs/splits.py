@@ -72,8 +72,7 @@ class Splits:
         made = [make_env(env_id, {**arguments, **own}).unwrapped for own in chosen]
         train, *others = cast(list[TextEnv], made)
         held_out = {env.split: list(env.tasks.head(num_held_out)) for env in others}
-        if files:
-            _require_apart({"train": train.tasks, **held_out})
+        _require_apart({"train": train.tasks, **held_out})
         for split, tasks in held_out.items():
             if len(tasks) < num_held_out:
                 raise InvalidTask(
@@ -108,6 +107,6 @@ def _require_apart(splits: Mapping[str, Iterable[Task]]) -> None:
             other = split_of.setdefault(task.id, split)
             if other != split:
                 raise InvalidTask(
-                    f"task {task.id!r} is in {other} and in {split}; give files for all of train, "
-                    "dev and test that share no task"
+                    f"task {task.id!r} is in {other} and in {split}; splits, and files of tasks "
+                    "that stand for them, must share no task"
                 )

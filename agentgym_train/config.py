@@ -39,6 +39,18 @@ from agentgym_train.rollout.demonstrations import DemonstrationConfig
 
 DEFAULT_PRESET = "first-run"
 
+_TOO_LARGE = 2**31
+_MAY_BE_LARGE = (
+    "run.seed",
+    "loss.clip_high",
+    "loss.dual_clip",
+    "loss.importance_cap",
+    "critic.clip",
+    "learner.max_grad_norm",
+    "monitor.",
+)
+"""Beginnings of the names of settings in which a large number, or infinity, makes sense."""
+
 
 @dataclasses.dataclass(frozen=True)
 class RunConfig:
@@ -68,6 +80,8 @@ class RunConfig:
     def __post_init__(self) -> None:
         at_least(self, "run", 0, "steps", "save_episodes_every", "threads")
         at_least(self, "run", 1, "checkpoint_every", "keep_checkpoints")
+        if self.threads > 1024:
+            raise ConfigError(f"run.threads must be at most 1024, got {self.threads}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,8 +219,9 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         name, has_critic = self.run.algorithm, self.critic.learning_rate > 0
-        if unknown := [key for key, value in all_settings(self).items() if value != value]:
-            raise ConfigError(f"{', '.join(unknown)} must be a number, got nan")
+        for key, value in all_settings(self).items():
+            if isinstance(value, int | float) and not _is_sane(key, value):
+                raise ConfigError(f"{key} must be a number below {_TOO_LARGE:,}, got {value}")
         if name != "ppo" and has_critic:
             raise ConfigError(
                 f"{name} has no use for a critic; set critic.learning_rate to 0 or choose ppo"
@@ -225,6 +240,11 @@ class TrainConfig:
             raise ConfigError(
                 f"refill.groups = {self.refill.groups} can never be reached: batch.tasks_per_step "
                 f"times refill.rounds is {most}"
+            )
+        if self.learner.updates_per_step > most * self.batch.group_size:
+            raise ConfigError(
+                f"learner.updates_per_step = {self.learner.updates_per_step} cannot be made of "
+                f"the {most * self.batch.group_size} episodes of a step; lower it"
             )
         if self.refill.groups and len(self.curriculum.mix) > 1:
             raise ConfigError(
@@ -264,6 +284,10 @@ class TrainConfig:
         return algorithm(self.run.algorithm, own, loss=self.loss, credit=self.credit, seed=seed)
 
 
+def _is_sane(name: str, value: float) -> bool:
+    return abs(value) < _TOO_LARGE or (value == value and name.startswith(_MAY_BE_LARGE))
+
+
 def presets() -> dict[str, str]:
     """The presets in the package by name, as TOML; the first line says what each is for."""
     folder = resources.files("agentgym_train") / "presets"
@@ -296,8 +320,17 @@ def read_config(path: str | Path) -> TrainConfig:
 
 
 def write_config(config: TrainConfig, path: str | Path) -> None:
-    """Write settings as TOML; `read_config` gives equal ones back."""
-    Path(path).write_text(tomli_w.dumps(config_to_dict(config)), encoding="utf-8")
+    """Write settings as TOML; `read_config` gives equal ones back.
+
+    Raises:
+        ConfigError: they hold what TOML cannot, such as null among the environment's arguments.
+    """
+    try:
+        Path(path).write_text(tomli_w.dumps(config_to_dict(config)), encoding="utf-8")
+    except (TypeError, ValueError) as error:
+        raise ConfigError(
+            f"the settings cannot be written as TOML: {error}; leave out arguments that are null"
+        ) from None
 
 
 def config_to_dict(config: TrainConfig) -> dict[str, Any]:
@@ -355,9 +388,8 @@ def _converted(value: Any, hint: Any, name: str) -> Any:
     elif origin is collections.abc.Mapping or dataclasses.is_dataclass(hint):
         expected, fits = "a table", origin is not None and isinstance(value, Mapping)
     else:
-        kinds = arguments or (hint,)
-        expected = str(hint) if arguments else hint.__name__
-        fits = type(value) in kinds or (hint is float and type(value) is int)
+        expected = str(hint).replace("tuple", "list") if arguments else hint.__name__
+        fits = type(value) is hint or (hint is float and type(value) is int)
     if not fits:
         raise ConfigError(f"{name} must be {expected}, got {value!r}")
     return float(value) if hint is float else value

@@ -29,6 +29,7 @@ class HorizonConfig:
 
     def __post_init__(self) -> None:
         try:
+            self.adaptive.check()  # also where the schedule has no use for it
             self.build()
         except ValueError as error:
             raise ConfigError(f"horizon: {error}") from None
@@ -58,6 +59,11 @@ class CurriculumConfig:
 
     def __post_init__(self) -> None:
         at_least(self, "curriculum", 1, "grow_steps")
+        for name in ("start_share", "floor"):
+            if not 0 < getattr(self, name) <= 1:
+                raise ConfigError(
+                    f"curriculum.{name} is a share above 0, up to 1; got {getattr(self, name)}"
+                )
 
     def build(self, tasks: TaskSet, *, per_step: int, seed: int) -> TaskCurriculum:
         """The curriculum over `tasks`, with `per_step` tasks a round.

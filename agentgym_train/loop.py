@@ -75,11 +75,12 @@ def train(parts: Parts, log: Logger, interrupt: InterruptRequest) -> None:
                 values |= _clone(parts, parts.supervised, step, clock)
             else:
                 values |= _play_and_learn(parts, step - warmup, clock, interrupt)
+            values |= clock.metrics(values)
             alarms = [] if step < warmup else _watch(parts, step - warmup, values)
             progress.step += 1
             progress.seconds += clock.total
             # Before the checkpoint: a crash in between leaves a record too many, not one too few.
-            log.log(step, parts.phase, values | clock.metrics(values))
+            log.log(step, parts.phase, values)
             clock = _Clock()
             with clock("time/save"):
                 due = progress.step % config.run.checkpoint_every == 0 or progress.step == total
@@ -176,8 +177,10 @@ def _watch(parts: Parts, step: int, values: dict[str, float]) -> list[Alarm]:
     values["monitor/alarms"] = float(len(alarms))
     for alarm in alarms:
         logger.warning("after step %d: %s", parts.config.warmup.steps + step, alarm.reason)
-    if lower := [alarm for alarm in alarms if alarm.action == "lower"]:
-        parts.horizon.lower(step, lower[0].reason)  # once, however many ask for it
+    lower = [alarm for alarm in alarms if alarm.action == "lower"]
+    # Once, however many ask for it, an adaptive schedule among them.
+    if lower and parts.horizon.horizon(step + 1) >= values.get("rollout/horizon", 0):
+        parts.horizon.lower(step, lower[0].reason)
     return [alarm for alarm in alarms if alarm.action == "stop"]
 
 

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fcntl
 import itertools
 import json
+import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Self
@@ -70,6 +72,30 @@ class RunFolder:
     def episodes(self, step: int) -> Path:
         """The file of the episodes of one step."""
         return self.path / "episodes" / f"step-{step:06d}.jsonl"
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Keep other processes from writing into the folder meanwhile.
+
+        The lock is the system's, so it ends with the process, however that ends.
+
+        Raises:
+            ConfigError: another process is writing.
+        """
+        descriptor = os.open(self.config, os.O_RDWR)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ConfigError(
+                    f"another process is at work on the run in {self.path}; stop it with Ctrl-C "
+                    "or kill, or wait for its end"
+                ) from None
+            except OSError:
+                pass  # a file system without locks
+            yield
+        finally:
+            os.close(descriptor)
 
     def go_back(self, step: int) -> None:
         """Delete the episodes of `step` and of later ones, and the result: they will come again.

@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium
 
 from agentgym_envs.core import TextEnv
-from agentgym_envs.errors import InvalidEvaluation
+from agentgym_envs.errors import AgentGymError, InvalidEvaluation
 from agentgym_envs.policies import package_versions
 from agentgym_envs.registration import require_id
 from agentgym_envs.seeds import stable_seed
@@ -119,7 +119,9 @@ def make_env(env_id: str, arguments: Mapping[str, Any]) -> gymnasium.Env[str, st
     try:
         require_id(env_id)
         env: gymnasium.Env[Any, Any] = gymnasium.make(env_id, **arguments)
-    except (gymnasium.error.Error, ImportError, TypeError) as error:
+    except AgentGymError:
+        raise  # it says what is wrong
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError) as error:
         raise InvalidEvaluation(f"cannot make {env_id!r}: {error}") from None
     if not isinstance(env.unwrapped, TextEnv):
         raise InvalidEvaluation(f"{env_id!r} is no text environment: {env.unwrapped}")

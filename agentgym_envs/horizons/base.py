@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
+from agentgym_envs import arguments
 from agentgym_envs.horizons.outcome import EpisodeOutcome
 
 
@@ -54,28 +55,16 @@ def check_stages(stages: Sequence[int]) -> tuple[int, ...]:
     Raises:
         ValueError: they are not; says what to change.
     """
-    if not stages:
+    horizons = [arguments.turns(turns) for turns in stages]
+    if not horizons:
         raise ValueError("a schedule needs at least one stage, a horizon in turns")
-    for turns in stages:
-        check_turns(turns)
-    for shorter, longer in itertools.pairwise(stages):
+    for shorter, longer in itertools.pairwise(horizons):
         if longer <= shorter:
             raise ValueError(
-                f"stages must grow, but {longer} comes after {shorter} in {list(stages)}; "
-                f"did you mean {sorted(set(stages))}?"
+                f"stages must grow, but {longer} comes after {shorter} in {horizons}; "
+                f"did you mean {sorted(set(horizons))}?"
             )
-    return tuple(stages)
-
-
-def check_turns(turns: int) -> int:
-    """Return `turns` if it can be a horizon.
-
-    Raises:
-        ValueError: it is no whole number or less than 1.
-    """
-    if not isinstance(turns, int) or isinstance(turns, bool) or turns < 1:
-        raise ValueError(f"a horizon must be a whole number, at least 1 turn, got {turns!r}")
-    return turns
+    return tuple(horizons)
 
 
 def check_step(step: int) -> int:

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym_envs.horizons.base import check_stages, check_step, check_turns
+from agentgym_envs import arguments
+from agentgym_envs.horizons.base import check_stages, check_step
 from agentgym_envs.horizons.outcome import EpisodeOutcome
 
 _logger = logging.getLogger(__name__)
@@ -29,7 +30,7 @@ class FixedHorizon:
     turns: int
 
     def __post_init__(self) -> None:
-        check_turns(self.turns)
+        arguments.turns(self.turns)
 
     def horizon(self, step: int) -> int:
         return self.turns
@@ -69,14 +70,14 @@ class StagedHorizon:
 
     def __init__(self, stages: Sequence[int], steps: int | Sequence[int]) -> None:
         self.stages = check_stages(stages)
-        lengths = [steps] * len(stages) if isinstance(steps, int) else list(steps)
+        lengths = list(steps) if isinstance(steps, Iterable) else [steps] * len(stages)
         if len(lengths) not in (len(stages) - 1, len(stages)):
             raise ValueError(
                 f"{len(stages)} stages need {len(stages) - 1} or {len(stages)} lengths, "
                 f"got {len(lengths)}: {lengths}"
             )
-        if any(length < 1 for length in lengths):
-            raise ValueError(f"every stage must last at least 1 step, got {lengths}")
+        for length in lengths:
+            arguments.whole_number("the steps that a stage lasts", length, least=1)
         self.lengths = tuple(lengths[: len(stages) - 1])
         self._starts = (0, *itertools.accumulate(self.lengths))
         self._delay = 0

@@ -52,7 +52,16 @@ class VectorHorizons:
         Args:
             infos: Gymnasium's dict of arrays (N,).
             ended: bool (N,), whose episode ended with it: ``terminations | truncations``.
+
+        Raises:
+            RuntimeError: an environment was reset by the step, at a horizon of its own.
         """
+        if not np.all(infos["turn"]):
+            raise RuntimeError(
+                "an environment is at turn 0 after a step, so the vector resets by itself, and "
+                "not to the schedule's horizon; make it with autoreset_mode='Disabled', or give "
+                "its environments HorizonCurriculum"
+            )
         self._num_invalid += ~infos["action_valid"]
         self._tracker.ended(
             EpisodeOutcome.from_info(

@@ -11,7 +11,7 @@ from agentgym_train import assemble
 from agentgym_train.checkpoint import delete_later
 from agentgym_train.commands.train import run_to_end
 from agentgym_train.config import read_config
-from agentgym_train.runs import open_run_folder
+from agentgym_train.runs import RunFolder, open_run_folder
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -27,9 +27,14 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         TrainError: there is no run, or its checkpoint does not fit.
         KeyboardInterrupt: Ctrl-C; says how to go on.
     """
-    console = Console(stderr=True, highlight=False)
     folder = open_run_folder(options.run)
-    parts = assemble.resume_run(read_config(folder.config), folder, options.which)
+    with folder.locked():
+        return _resume(folder, options.which)
+
+
+def _resume(folder: RunFolder, which: str) -> dict[str, Any]:
+    console = Console(stderr=True, highlight=False)
+    parts = assemble.resume_run(read_config(folder.config), folder, which)
     if parts.is_finished and (result := folder.read_result()):
         parts.close()
         console.print("the run is finished; nothing is left to do")

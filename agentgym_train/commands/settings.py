@@ -74,7 +74,12 @@ def parse_settings(words: Sequence[str]) -> TrainConfig:
 def _first_paragraph(box: str) -> str:
     """What a framed message of tyro's says, on one line, without the help below it."""
     lines = [line.strip("│ ") for line in box.splitlines()[1:-1]]
-    return " ".join(itertools.takewhile(lambda line: not line.startswith("─"), lines))
+    words = itertools.dropwhile(_is_rule, lines)  # where frames cannot be drawn
+    return " ".join(itertools.takewhile(lambda line: not _is_rule(line), words))
+
+
+def _is_rule(line: str) -> bool:
+    return not line.strip("─-")
 
 
 def _json_object(info: Any) -> Any:

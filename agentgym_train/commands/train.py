@@ -36,7 +36,9 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """
     config = parse_settings(options.settings)
     Console(stderr=True).print("preparing tasks, demonstrations and model …", highlight=False)
-    return run_to_end(assemble.start_run(config))
+    parts = assemble.start_run(config)
+    with parts.folder.locked():
+        return run_to_end(parts)
 
 
 def run_to_end(parts: assemble.Parts) -> dict[str, Any]:

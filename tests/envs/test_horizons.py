@@ -3,6 +3,7 @@
 import json
 
 import gymnasium
+import numpy as np
 import pytest
 from counting import CountingEnv
 
@@ -96,8 +97,9 @@ def test_a_lowered_staged_horizon_goes_on_from_its_state():
     ("stages", "steps", "message"),
     [
         ([], 5, "at least one stage"),
-        ([0], 5, "at least 1 turn, got 0"),
-        ([1, 2], 0, "at least 1 step"),
+        ([0], 5, "number of turns, at least 1; got 0"),
+        ([1, 2], 0, "a stage lasts must be a whole number of at least 1, got 0"),
+        ([1, 2], [1.5], "a stage lasts must be a whole number of at least 1, got 1.5"),
         ([1, 2, 3], [1], "2 or 3 lengths, got 1"),
     ],
 )
@@ -125,8 +127,15 @@ def test_steps_before_the_first_are_refused():
             schedule.horizon(-1)
 
 
+def test_stages_may_be_numbers_of_numpy():
+    schedule = StagedHorizon(np.array([5, 10]), np.int64(2))
+    assert [schedule.horizon(step) for step in range(3)] == [5, 5, 10]
+    assert {type(schedule.horizon(step)) for step in (0, 2)} == {int}  # JSON knows no others
+    assert AdaptiveHorizon(np.array([5, 10])).state_dict()["horizon"] == 5
+
+
 def test_a_horizon_of_no_turn_is_refused():
-    with pytest.raises(ValueError, match="at least 1 turn, got 0"):
+    with pytest.raises(ValueError, match="at least 1; got 0"):
         FixedHorizon(0)
 
 
@@ -140,9 +149,9 @@ def test_state_of_another_schedule_is_refused():
 
 @pytest.mark.parametrize("turns", [2.5, "3", True])
 def test_a_horizon_is_a_whole_number(turns):
-    with pytest.raises(ValueError, match=f"whole number, at least 1 turn, got {turns!r}"):
+    with pytest.raises(ValueError, match=f"number of turns, at least 1; got {turns!r}"):
         FixedHorizon(turns)
-    with pytest.raises(ValueError, match=f"whole number, at least 1 turn, got {turns!r}"):
+    with pytest.raises(ValueError, match=f"number of turns, at least 1; got {turns!r}"):
         StagedHorizon([1, turns], 5)
 
 

@@ -181,6 +181,22 @@ def test_a_fault_in_a_vector_is_no_evidence(faulty):
     assert tracker.schedule.state_dict() == before | {"next_step": 1}
 
 
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_vector_that_resets_by_itself_is_refused(make_vector, mode):
+    """Its episodes would have horizons of their own, and be counted as the schedule's."""
+    tracker = HorizonTracker(FixedHorizon(1))
+    envs, horizons = make_vector(num_envs=2, autoreset_mode=mode), VectorHorizons(tracker, 2)
+    envs.reset(options=horizons.options())
+
+    def play(steps):
+        for _ in range(steps):
+            _, _, terminations, truncations, infos = envs.step(["add 1", "add 1"])
+            horizons.watch(infos, terminations | truncations)
+
+    with pytest.raises(RuntimeError, match=r"at turn 0 after a step.*autoreset_mode='Disabled'"):
+        play(2)
+
+
 def test_a_mask_of_another_size_is_refused():
     horizons = VectorHorizons(HorizonTracker(FixedHorizon(3)), 3)
     with pytest.raises(IndexError):

@@ -127,7 +127,14 @@ def test_a_vector_plays_both_families(make_vector):
         ({"envs": {"CartPole-v1": {}}}, TypeError, "no text environment"),
         ({"weights": {"AgentGym/SciWorld-v0": 1}}, UnknownName, "AgentGym/SciWorld-v0"),
         ({"weights": {BABYAI: 0}}, ValueError, "above 0"),
-        ({"weights": {BABYAI: float("nan")}}, ValueError, "above 0"),
+        ({"weights": {BABYAI: float("nan")}}, ValueError, "must be a finite number, got nan"),
+        ({"weights": {BABYAI: "2"}}, ValueError, "'AgentGym/BabyAI-v0' must be a finite number"),
+        ({"envs": {TEXTCRAFT: 3}}, TypeError, "'AgentGym/TextCraft-v0' must be a table, got 3"),
+        (
+            {"envs": {TEXTCRAFT: {"split": "train", "action_format": "json"}}},
+            ValueError,
+            "split, action_format must be the same for all .* instead of 'AgentGym/TextCraft-v0'",
+        ),
         ({"colour": "red"}, UnknownName, "colour"),
     ],
 )

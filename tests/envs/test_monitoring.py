@@ -90,9 +90,15 @@ def test_a_log_is_judged_afterwards_but_for_its_warm_up():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"patience": 0}, "monitor.size.patience must be at least 1, got 0"),
-        ({"limit": 1.5}, "monitor.size.limit is a factor, .* got 1.5 for 'fall'"),
-        ({"condition": "spike"}, "monitor.size.limit is a factor, .* got 0.5 for 'spike'"),
+        ({"patience": 0}, "monitor.size.patience must be a whole number of at least 1, got 0"),
+        ({"patience": 2.5}, "monitor.size.patience must be a whole number .* got 2.5"),
+        ({"limit": 1.5}, "monitor.size.limit is .* a factor .* got 1.5 for 'fall'"),
+        ({"limit": 0.0}, "monitor.size.limit is .* a factor .* got 0 for 'fall'"),
+        ({"condition": "spike"}, "monitor.size.limit is .* a factor .* got 0.5 for 'spike'"),
+        ({"condition": "rise", "limit": -1.0}, "monitor.size.limit is at least 0 .* got -1"),
+        ({"limit": float("nan")}, "monitor.size.limit must be a finite number, got nan"),
+        ({"condition": "abov"}, "unknown condition of the rule monitor.size 'abov'.*'above'"),
+        ({"action": "wran"}, "unknown action of the rule monitor.size 'wran'.*'warn'"),
     ],
 )
 def test_rules_that_cannot_be_are_refused_by_name(settings, message):

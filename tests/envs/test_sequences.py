@@ -159,6 +159,14 @@ def test_a_record_that_contradicts_itself_is_refused(make_episode, change):
         token_sequence(episode)
 
 
+@pytest.mark.parametrize("reward", [float("nan"), float("-inf")])
+def test_a_reward_that_is_no_number_is_refused_by_task_and_turn(make_episode, reward):
+    episode = make_episode([([5], [7], 0.0), ([8], [9], reward)], task_id="t/7", member=3)
+    message = f"task 't/7', member 3: turn 1 has the reward {reward}; an environment must give"
+    with pytest.raises(InvalidRecord, match=message):
+        token_sequence(episode)
+
+
 def test_arrays_of_another_length_are_refused(make_episode):
     found = token_sequence(make_episode([([5], [7], 0.0)]))
     with pytest.raises(InvalidRecord, match=r"rewards must have one .* 1 sampled .* \(2,\)"):

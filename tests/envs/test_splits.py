@@ -58,6 +58,14 @@ def test_a_task_to_learn_from_may_not_be_held_out_as_well(tmp_path):
         splits_of(train=str(path))
 
 
+def test_splits_that_arguments_make_the_same_are_refused():
+    """The family of a mixture gets its tasks whatever the split is."""
+    tasks = splits_of().train.head(2).ids
+    arguments = {"envs": {ID: {"tasks": list(tasks)}}}
+    with pytest.raises(InvalidTask, match=f"'{tasks[0]}' is in train and in dev; splits, and"):
+        Splits.of("AgentGymMixture-v0", arguments, num_held_out=1)
+
+
 def test_shared_tasks_are_told_of_before_their_number(item_file):
     shared = item_file("shared", [0, 40])
     with pytest.raises(InvalidTask, match="is in train and in dev"):
@@ -77,6 +85,12 @@ def test_files_are_given_by_split():
         splits_of(train=5)
     with pytest.raises(InvalidTask, match=r"cannot read task ids from the file 'nowhere.json'"):
         splits_of(train="nowhere.json")
+
+
+def test_arguments_of_no_sense_are_told_of_by_the_environments_name():
+    message = "cannot make 'AgentGym/TextCraft-v0': max_depth must be .* at least 1, got 0"
+    with pytest.raises(InvalidEvaluation, match=message):
+        Splits.of("AgentGym/TextCraft-v0", {"max_depth": 0}, num_held_out=1)
 
 
 def test_an_environment_that_chooses_tasks_itself_is_refused():

@@ -1,6 +1,7 @@
 """Settings: presets, files, the command line, and what is refused."""
 
 import dataclasses
+import math
 import shlex
 
 import pytest
@@ -93,7 +94,17 @@ def test_an_unknown_all_settings_near_ones():
             {"refill": {"groups": 65}},
             r"refill.groups = 65 can never be reached: .* is 64",
         ),
-        ({"dpo": {"beta": float("nan")}}, "dpo.beta must be a number, got nan"),
+        ({"dpo": {"beta": float("nan")}}, "dpo.beta must be a number below .* got nan"),
+        ({"loss": {"clip_high": float("nan")}}, "loss.clip_high must be a number .* got nan"),
+        ({"learner": {"learning_rate": float("inf")}}, "learner.learning_rate must .* got inf"),
+        ({"model": {"max_context": 10**30}}, "model.max_context must be a number below 2,147,483"),
+        ({"run": {"threads": 100_000}}, "run.threads must be at most 1024, got 100000"),
+        (
+            {"learner": {"updates_per_step": 513}},
+            "learner.updates_per_step = 513 cannot be made of the 512 episodes of a step",
+        ),
+        ({"horizon": {"stages": 8}}, r"horizon.stages must be list\[int, ...\], got 8"),
+        ({"learner": {"betas": 0.9}}, r"learner.betas must be list\[float, float\], got 0.9"),
         ({"sft": {"learning_rate": -1.0}}, "sft.learning_rate must be at least 0, got -1.0"),
         ({"batch": {"group_size": 1}}, "grpo compares .* set batch.group_size to 2 .* got 1"),
         (
@@ -159,6 +170,17 @@ def test_settings_that_cannot_work_are_refused_with_what_to_change(data, message
 )
 def test_what_an_algorithm_does_not_need_is_not_asked_for(data):
     assert config_from_dict(data).run.algorithm == data["run"]["algorithm"]
+
+
+def test_no_limit_is_a_limit():
+    data = {"learner": {"max_grad_norm": math.inf}, "loss": {"clip_high": math.inf}}
+    assert config_from_dict(data).learner.max_grad_norm == math.inf
+
+
+def test_settings_that_toml_cannot_hold_are_refused(tmp_path):
+    config = config_from_dict({"env": {"arguments": {"levels": None}}})
+    with pytest.raises(ConfigError, match=r"cannot be written as TOML.* leave out .* are null"):
+        write_config(config, tmp_path / "config.toml")
 
 
 def test_a_run_gets_the_algorithm_of_its_settings():

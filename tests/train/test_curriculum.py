@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agentgym_envs.curricula import task_curriculum
 from agentgym_envs.episodes import EndReason, Episode, Turn
 from agentgym_envs.horizons import AdaptiveHorizon, AdaptiveRules, EpisodeOutcome
 from agentgym_envs.tasks import ListSource, Task, TaskSet
@@ -47,7 +48,7 @@ def test_adaptive_takes_its_rules():
     ("settings", "message"),
     [
         ({"stages": (4, 6, 8), "steps": (1, 2, 3, 4)}, "3 stages need 2 or 3 lengths, got 4"),
-        ({"stages": (0, 6), "steps": (5,)}, "at least 1 turn, got 0"),
+        ({"stages": (0, 6), "steps": (5,)}, "a number of turns, at least 1; got 0"),
         ({"stages": (6, 4), "steps": (5,)}, r"stages must grow, but 4 .*did you mean \[4, 6\]"),
         ({"stages": (6, 4), "schedule": "adaptive"}, "stages must grow, but 4 comes after 6"),
         ({"stages": (6,), "schedule": "adaptive"}, r"at least two stages, got \[6\]"),
@@ -55,6 +56,7 @@ def test_adaptive_takes_its_rules():
             {"schedule": "adaptive", "adaptive": AdaptiveRules(window=11)},
             "min_steps = 20 and window = 11",
         ),
+        ({"adaptive": AdaptiveRules(window=-1)}, "window must be .* at least 1, got -1"),
     ],
 )
 def test_horizons_that_cannot_be_are_refused_at_the_start(settings, message):
@@ -196,10 +198,11 @@ def test_more_tasks_a_step_than_there_are_is_refused(name):
         ({"grow_steps": 0}, r"curriculum\.grow_steps must be at least 1, got 0"),
         (
             {"order": "difficulty", "start_share": 0.0},
-            r"curriculum: start_share is a share above 0, up to 1; got 0\.0",
+            r"curriculum\.start_share is a share above 0, up to 1; got 0\.0",
         ),
-        ({"order": "success_rate", "floor": 1.5}, "curriculum: floor is a share above 0, .* got 1"),
-        ({"order": "success_rate", "floor": math.nan}, "curriculum: floor is .* got nan"),
+        ({"order": "success_rate", "floor": 1.5}, "curriculum.floor is a share above 0, .* got 1"),
+        ({"order": "success_rate", "floor": math.nan}, "curriculum.floor is .* got nan"),
+        ({"order": "uniform", "start_share": -1.0}, "curriculum.start_share is .* got -1"),
         ({"mix": {"u": 1.0}}, "unknown family of a mixture 'u'; valid are t"),
         ({"mix": {"t": 0.0}}, "weights of a mixture must be numbers above 0, got {'t': 0.0}"),
     ],
@@ -207,6 +210,21 @@ def test_more_tasks_a_step_than_there_are_is_refused(name):
 def test_settings_that_cannot_be_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
         build(MIXED, **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"order": "difficulty", "grow_step": 5}, "unknown setting .* 'grow_step'; did you mean"),
+        ({"order": "difficulty", "grow_steps": 0}, "grow_steps must be .* at least 1, got 0"),
+        ({"order": "success_rate", "by": "categories"}, "'categories'; did you mean 'category'"),
+        ({"order": "uniform", "per_step": 0}, "per_step must be .* at least 1, got 0"),
+        ({"order": "unifrom"}, "unknown order of tasks 'unifrom'; did you mean 'uniform'"),
+    ],
+)
+def test_any_trainer_is_told_of_settings_that_cannot_be(settings, message):
+    with pytest.raises(ValueError, match=message):
+        task_curriculum(tasks=MIXED, **{"per_step": 4, "seed": 0} | settings)
 
 
 def test_the_page_tells_the_defaults():

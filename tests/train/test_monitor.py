@@ -4,12 +4,15 @@ import dataclasses
 import json
 import random
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from agentgym_envs.horizons import AdaptiveHorizon
 from agentgym_envs.monitoring import Rule, replay
-from agentgym_train.config import config_from_dict, config_to_dict
+from agentgym_train.config import TrainConfig, config_from_dict, config_to_dict
 from agentgym_train.errors import ConfigError
+from agentgym_train.loop import _watch
 from agentgym_train.metrics import METRICS
 from agentgym_train.monitor import MonitorConfig, collapsed
 
@@ -67,13 +70,13 @@ def test_rules_may_be_switched_between_two_runs_of_a_state():
 
 def test_wrong_rules_are_refused_by_name():
     rule = MonitorConfig().invalid
-    with pytest.raises(ConfigError, match=r"monitor.invalid.patience must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match=r"monitor.invalid.patience must be .* at least 1, got 0"):
         MonitorConfig(invalid=dataclasses.replace(rule, patience=0))
     with pytest.raises(ConfigError, match=r"of the rule monitor.turns 'rollout/turn'; did you me"):
         MonitorConfig(turns=dataclasses.replace(rule, metric="rollout/turn"))
-    with pytest.raises(ConfigError, match=r"monitor.held_out.limit is a factor, .* got 1.5 for 'f"):
+    with pytest.raises(ConfigError, match=r"held_out.limit is .* a factor .* got 1.5 for 'fall'"):
         MonitorConfig(held_out=dataclasses.replace(rule, condition="fall", limit=1.5))
-    with pytest.raises(ConfigError, match=r"monitor.turns.limit is a factor, .* got 1 for 'spike'"):
+    with pytest.raises(ConfigError, match=r"turns.limit is .* a factor .* got 1 for 'spike'"):
         MonitorConfig(turns=dataclasses.replace(rule, condition="spike", limit=1.0))
 
 
@@ -148,6 +151,19 @@ def test_jumps_of_the_gradient_norm_and_of_the_turns_are_told():
         line["train/grad_norm"] = 40.0
         line["rollout/turns_success"] = 12.0
     assert alarms_of(lines) == {("grad_norm", "warn"), ("turns", "warn")}
+
+
+def test_what_an_adaptive_horizon_has_lowered_is_not_lowered_again_for_the_same_step():
+    schedule = AdaptiveHorizon([2, 4, 8, 16])
+    schedule.load_state_dict(schedule.state_dict() | {"horizon": 16})
+    parts = SimpleNamespace(
+        monitor=monitor_of("above", 1.0, action="lower"), horizon=schedule, config=TrainConfig()
+    )
+    schedule.lower(5, "its own reason")
+    for step, played, left in ((5, 16, 8), (6, 8, 4), (7, 4, 2)):
+        assert _watch(parts, step, {NAME: 2.0, "rollout/horizon": float(played)}) == []
+        assert schedule.horizon(step + 1) == left
+    assert [change.step for change in schedule.changes] == [6, 7, 8]
 
 
 def test_a_stop_says_what_fired_what_to_look_at_and_where_the_best_is():

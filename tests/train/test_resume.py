@@ -319,8 +319,10 @@ def test_a_run_that_the_monitor_stops_keeps_its_best_and_goes_on_without_the_rul
 
 
 def test_the_monitor_lowers_the_horizon_of_a_schedule_that_has_a_lower_stage(tmp_path):
+    """By a rule over any number of the log; this one is above 0.4 at every step."""
     path = tmp_path / "run"
     words = [*SETTINGS, *RULE, "--monitor.repeats.action", "lower", "--monitor.repeats.patience", 5]
+    words += ["--monitor.repeats.metric", "memory/peak"]
     figures_of("train", *words, "--run.dir", path)
     lines = comparable(path)
     horizons = [line["rollout/horizon"] for line in lines if line["phase"] == "grpo"]

@@ -51,6 +51,19 @@ def test_a_folder_without_a_run_cannot_be_opened(tmp_path):
         open_run_folder(tmp_path)
 
 
+def test_one_process_at_a_time_works_on_a_run(tmp_path):
+    folder = create_run_folder(str(tmp_path / "run"), "first-run")
+    folder.config.write_text("")
+    again = open_run_folder(folder.path)
+    refused = pytest.raises(ConfigError, match=r"another process is .*; stop it")
+    with folder.locked(), refused, again.locked():
+        pass
+    with pytest.raises(KeyboardInterrupt), again.locked():
+        raise KeyboardInterrupt
+    with folder.locked():
+        pass
+
+
 def test_progress_survives_json():
     progress = Progress(step=7, seconds=1.5, reports={"before": {"success": 0.5}})
     assert Progress(**json.loads(json.dumps(dataclasses.asdict(progress)))) == progress

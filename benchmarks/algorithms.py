@@ -47,7 +47,7 @@ LEARNING_RATES = ("2e-4", "5e-4", "1e-3")
 TUNING_SEED = 21
 CHOSEN = {
     "babyai": {"grpo": "5e-4", "rloo": "5e-4", "reinforce_pp": "5e-4", "ppo": "1e-3"},
-    "textcraft": {"grpo": "3e-4", "rloo": "3e-4", "reinforce_pp": "3e-4", "ppo": "3e-4"},
+    "textcraft": {"grpo": "2e-4", "rloo": "2e-4", "reinforce_pp": "2e-4", "ppo": "2e-4"},
 }
 """What ``--tune`` found."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import types
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -233,6 +235,46 @@ def test_credit_depends_on_neither_the_order_of_episodes_nor_that_of_groups(rand
         )
 
 
+def assign_on_ranks(chosen, shares):
+    """What ranks assign to their samples, one after another; each sums over all of them."""
+    sent, barrier = [np.zeros(0)] * len(shares), threading.Barrier(len(shares), timeout=20)
+
+    def on_rank(rank):
+        def total(values):
+            sent[rank] = values
+            barrier.wait()
+            summed = sum(sent)
+            barrier.wait()
+            return summed
+
+        return chosen.assign(shares[rank], total)
+
+    with ThreadPoolExecutor(len(shares)) as pool:
+        return [sample for part in pool.map(on_rank, range(len(shares))) for sample in part]
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        GRPO(),
+        GRPO(GRPOConfig(scale="batch")),
+        RLOO(),
+        ReinforcePP(),
+        ReinforcePP(ReinforcePPConfig(whiten_over="episodes")),
+        ReinforcePP(ReinforcePPConfig(baseline="group")),
+        PPO(),
+        GiGPO(),
+    ],
+    ids=lambda chosen: f"{chosen.name} {chosen.config}",
+)
+def test_ranks_give_the_credit_that_one_would(random_groups, chosen):
+    samples = valued(chosen.select(random_groups(3, 5), 0), value=0.3)
+    shares = [samples[:10], samples[10:], []]  # the last rank has none
+    found = assign_on_ranks(chosen, shares)
+    for one, other in zip(found, chosen.assign(samples), strict=True):
+        np.testing.assert_allclose(one.advantages, other.advantages, rtol=1e-10)
+
+
 # --------------------------------------------------------------------------------- the control
 
 
@@ -344,6 +386,21 @@ def test_gigpo_adds_a_comparison_of_turns_taken_in_the_same_state(make_episode):
     # In the second group no state was seen twice, and a of the other group is another one.
     assert samples[2].advantages.tolist() == [1.0] * 3
     assert samples[3].advantages.tolist() == [-1.0] * 3
+
+
+def test_gigpo_finds_the_state_of_every_turn_of_many(make_episode):
+    group = []
+    for member, (keys, value) in enumerate([("abc", 1.0), ("bca", 0.0)]):
+        turns = [([5], [1, 2], 0.0), ([6], [3], 0.0), ([7], [4], value)]
+        episode = make_episode(turns, member=member)
+        for turn, key in zip(episode.turns, keys, strict=True):
+            turn.state_key = key
+        group.append(episode)
+    config = GiGPOConfig(normalize_std=False, turn_discount=0.5)
+    samples = credit_of(GiGPO(config), [group])
+    # The first is 0.5 better. From its turns on come 0.25, 0.5 and 1, from those of the other 0.
+    assert samples[0].advantages.tolist() == [0.5 + 0.125] * 2 + [0.5 + 0.25, 0.5 + 0.5]
+    assert samples[1].advantages.tolist() == [-0.5 - 0.25] * 2 + [-0.5 - 0.5, -0.5 - 0.125]
 
 
 def test_gigpo_may_divide_both_parts_by_standard_deviations(make_episode):
@@ -662,6 +719,7 @@ def test_sft_takes_successes_and_ignores_the_teachers_log_probabilities(make_epi
     assert not SFT().needs_reference
     assert not SFT().needs_proximal
     batch = collate([sample])
+    assert batch.weights.dtype == torch.float32
     inputs = LossInputs(batch, batch.weights - 3.0, batch.weights, normalizer=3)
     assert SFT().loss(inputs).loss.item() == pytest.approx(2.0)
     assert len(SFT(SFTConfig(successes_only=False)).select([group], 0)) == 2
@@ -691,8 +749,8 @@ def test_an_unknown_algorithm_gets_near_names():
         ({"clip_low": 1.0}, "clip_low must be between 0 and 1 .* got 1.0 and 0.28"),
         ({"clip_low": 0.0}, "clip_low must be between 0 and 1 .* got 0.0 and 0.28"),
         ({"clip_high": 0.0}, "clip_high above 0, got 0.2 and 0.0"),
-        ({"entropy_coefficient": -0.1}, "loss.entropy_coefficient must be at least 0, got -0.1"),
-        ({"kl_coefficient": -0.1}, "loss.kl_coefficient must be at least 0, got -0.1"),
+        ({"entropy_coefficient": -0.1}, "^loss.entropy_coefficient must be at least 0, got -0.1"),
+        ({"kl_coefficient": -0.1}, "^loss.kl_coefficient must be at least 0, got -0.1"),
         ({"dual_clip": 1.0}, "dual_clip must be 0 or above 1 .* got 1.0"),
         ({"kl_estimator": "k1"}, "k1 in the loss is 0 on average; choose"),
         ({"importance_cap": 0.5}, "importance_cap must be 0 or at least 1, got 0.5"),

@@ -320,8 +320,8 @@ def test_steps_raise_the_margin_of_the_pairs(random_groups, tiny_model):
     [
         ({"beta": 0.0}, "dpo.beta must be above 0 .* got 0.0 and 0.0"),
         ({"label_smoothing": 0.5}, "label_smoothing below 0.5, got 0.1 and 0.5"),
-        ({"label_smoothing": -0.1}, "dpo.label_smoothing must be at least 0, got -0.1"),
-        ({"min_margin": -1.0}, "dpo.min_margin must be at least 0, got -1.0"),
+        ({"label_smoothing": -0.1}, "^dpo.label_smoothing must be at least 0, got -0.1"),
+        ({"min_margin": -1.0}, "^dpo.min_margin must be at least 0, got -1.0"),
     ],
 )
 def test_dpo_settings_that_cannot_work_are_refused(settings, message):

@@ -107,9 +107,9 @@ def test_it_makes_what_did_well_likelier(random_groups, tiny_model):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"min_score": -0.1}, "evolve.min_score must be at least 0, got -0.1"),
+        ({"min_score": -0.1}, "^evolve.min_score must be at least 0, got -0.1"),
         ({"min_score": 1.1}, "evolve.min_score is a score, 0..1; got 1.1"),
-        ({"demonstrations": -1}, "evolve.demonstrations must be at least 0, got -1"),
+        ({"demonstrations": -1}, "^evolve.demonstrations must be at least 0, got -1"),
     ],
 )
 def test_evolve_settings_that_cannot_work_are_refused(settings, message):

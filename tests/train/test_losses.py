@@ -98,6 +98,15 @@ def test_a_dual_clip_leaves_tokens_alone_that_are_not_bad(advantage):
     assert clipped.tolist() == [False]
 
 
+def test_a_ratio_at_the_dual_clip_is_not_beyond_it():
+    log_ratio = numbers([0.0]).requires_grad_()
+    per_token, clipped = clipped_surrogate(
+        log_ratio, numbers([-1.0]), clip_low=0.2, clip_high=0.28, dual_clip=1.0
+    )
+    per_token.sum().backward()
+    assert (per_token.item(), log_ratio.grad.item(), clipped.tolist()) == (1.0, 1.0, [False])
+
+
 def test_the_policy_loss_is_the_mean_over_tokens_and_its_sums_say_what_happened():
     ratios, advantages, losses, gradients, clipped = zip(*TOKENS, strict=True)
     inputs = inputs_of(ratios, advantages, entropy=1.5)
@@ -200,6 +209,12 @@ def test_a_token_is_clipped_by_the_mean_log_ratio_of_its_turn_or_sequence(level,
     assert own.grad.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]  # the gradient is the token's own
 
 
+def test_a_turn_of_one_sequence_is_none_of_another_however_many_turns_there_are():
+    log_ratios = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]  # one token a turn: every mean is the token's own
+    spread = spread_log_ratio(numbers(log_ratios), batch_of([[1, 1, 1], [1, 1, 1]]), "turn")
+    assert spread.tolist() == pytest.approx(log_ratios)
+
+
 @pytest.mark.parametrize("level", ["turn", "sequence"])
 def test_the_sequences_of_a_batch_do_not_touch_one_another(level):
     together = spread_log_ratio(numbers(LOG_RATIOS), batch_of(TURNS), level)
@@ -278,6 +293,11 @@ def test_estimates_of_a_divergence(estimator):
         assert (p * estimate).sum().item() == pytest.approx(divergence)
     if estimator != "k1":
         assert (estimate >= 0).all()
+
+
+def test_a_bounded_estimate_of_an_enormous_divergence():
+    found = kl_estimate(numbers([500.0, -500.0]), "k3")  # as if the log-ratios were 20 and -20
+    assert found.tolist() == pytest.approx([math.exp(-20) - 1 + 20, math.exp(20) - 1 - 20])
 
 
 def expected_gradient(estimator, kl_ratio):

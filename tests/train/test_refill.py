@@ -307,8 +307,8 @@ def test_a_permuted_control_is_refilled_by_what_it_will_learn_from(make_episode)
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"groups": -1}, "refill.groups must be at least 0, got -1"),
-        ({"rounds": 0}, "refill.rounds must be at least 1, got 0"),
+        ({"groups": -1}, "^refill.groups must be at least 0, got -1"),
+        ({"rounds": 0}, "^refill.rounds must be at least 1, got 0"),
         ({"groups": 1}, "refill.groups must be at least 2, or 0 .* got 1: without bias, one group"),
     ],
 )

@@ -9,18 +9,22 @@ too; only solved episodes are kept. With `noise` 0 it is the oracle itself.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from agentgym_envs.core import TextEnv
 from agentgym_envs.episodes import Episode
-from agentgym_envs.errors import InvalidTask, NoPlan, Unsupported
+from agentgym_envs.errors import EnvFault, InvalidTask, NoPlan, Unsupported
 from agentgym_envs.policies import run_episode
 from agentgym_envs.seeds import stable_seed
 from agentgym_envs.tasks import Task, TaskSet
+
+_logger = logging.getLogger(__name__)
 
 _PATIENCE = 200
 """Attempts before too few solved ones are an error."""
@@ -73,6 +77,7 @@ def demonstrate(
         Unsupported: the environment lacks an oracle, or, for noise, lists of commands.
         InvalidTask: there is no task.
         NoPlan: too few episodes are solved within the horizon.
+        EnvFault: the world broke twice in an episode, or for good.
     """
     needed = {"oracle", "admissible"} if noise else {"oracle"}
     if lacking := ", ".join(sorted(needed - env.capabilities)):
@@ -91,14 +96,30 @@ def demonstrate(
                 f"only {len(episodes)} of {number} demonstrations were solved within {horizon} "
                 "turns; raise their horizon or lower their noise"
             )
-        rng = np.random.default_rng(stable_seed(seed, "demonstration", number, task.id))
-        policy = NoisyOracle(env, noise, rng)
+        key = stable_seed(seed, "demonstration", number, task.id)
+        play = functools.partial(_play, env, task, noise=noise, horizon=horizon, key=key)
         # A random command may have put the goal out of reach: that is no demonstration.
         with contextlib.suppress(NoPlan):
-            episode = run_episode(env, policy, task=task, seed=0, horizon=horizon)
+            episode = _retried(play)
             if episode.success:
                 episodes.append(episode)
     return episodes
+
+
+def _play(env: TextEnv, task: Task, *, noise: float, horizon: int, key: int) -> Episode:
+    policy = NoisyOracle(env, noise, np.random.default_rng(key))
+    return run_episode(env, policy, task=task, seed=0, horizon=horizon)
+
+
+def _retried(play: Callable[[], Episode]) -> Episode:
+    """An episode that broke is played again, once, with the same random numbers."""
+    try:
+        return play()
+    except EnvFault as fault:
+        if not fault.retryable:
+            raise
+        _logger.warning("a demonstration is made again: %s", fault)
+        return play()
 
 
 def _endless(tasks: TaskSet, seed: int) -> Iterator[Task]:

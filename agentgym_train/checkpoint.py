@@ -225,7 +225,7 @@ def find_checkpoint(folder: str | Path, which: str = "last") -> Path:
     raise CheckpointError(
         f"no whole checkpoint {which!r} in {folder}, expected 'last', 'best' or a step of {steps}"
         if found
-        else f"no checkpoint in {folder}; start the run anew"
+        else f"no checkpoint in {folder}; start the run anew in another folder"
     )
 
 
@@ -259,9 +259,11 @@ def load_checkpoint(
 
 def _read(path: Path, name: str) -> dict[str, Any]:
     try:
-        data: dict[str, Any] = json.loads((path / name).read_text(encoding="utf-8"))
+        data = json.loads((path / name).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise CheckpointError(f"{path} is no whole checkpoint: {error!r}") from None
+    if not isinstance(data, dict):
+        raise CheckpointError(f"{path} is no whole checkpoint: {name} holds no table")
     return data
 
 
@@ -273,7 +275,10 @@ def _verify(path: Path) -> None:
             f"{path} has checkpoint schema {index.get('schema')!r}, expected {CHECKPOINT_SCHEMA}; "
             "read it with the version of agentgym_train that wrote it"
         )
-    for name, expected in index["files"].items():
+    files = index.get("files", {})
+    if not {_STATE, _TENSORS} <= files.keys():
+        raise CheckpointError(f"{path} is no whole checkpoint: its index names too few files")
+    for name, expected in files.items():
         try:
             found = _digest(path / name)
         except OSError as error:

@@ -7,6 +7,7 @@ processes through `VectorHorizons`.
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -15,6 +16,11 @@ from agentgym_envs import arguments
 from agentgym_envs.episodes import EndReason
 from agentgym_envs.horizons.base import HorizonSchedule
 from agentgym_envs.horizons.outcome import EpisodeOutcome
+
+_ELSEWHERE = (
+    "a HorizonTracker cannot be sent to another process, where it would see only its own episodes; "
+    "keep it in the training loop and use VectorHorizons"
+)
 
 
 class HorizonTracker:
@@ -40,6 +46,7 @@ class HorizonTracker:
         self._step = 0
         self._outcomes: list[EpisodeOutcome] = []
         self._lock = threading.RLock()
+        self._process = os.getpid()
 
     @property
     def step(self) -> int:
@@ -48,7 +55,13 @@ class HorizonTracker:
 
     @property
     def horizon(self) -> int:
-        """The horizon of episodes that begin now, in turns."""
+        """The horizon of episodes that begin now, in turns.
+
+        Raises:
+            TypeError: this is a copy that a forked process got.
+        """
+        if os.getpid() != self._process:
+            raise TypeError(_ELSEWHERE)
         with self._lock:
             return self.schedule.horizon(self._step)
 
@@ -112,7 +125,4 @@ class HorizonTracker:
         self._step += 1
 
     def __reduce__(self) -> Any:
-        raise TypeError(
-            "a HorizonTracker cannot be sent to another process, where it would see only its own "
-            "episodes; keep it in the training loop and use VectorHorizons"
-        )
+        raise TypeError(_ELSEWHERE)

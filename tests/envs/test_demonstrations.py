@@ -1,11 +1,13 @@
 """Demonstrations by noisy oracles."""
 
+import itertools
+
 import numpy as np
 import pytest
 from counting import CountingEnv
 
 from agentgym_envs.demonstrations import demonstrate, transcripts
-from agentgym_envs.errors import InvalidTask, NoPlan
+from agentgym_envs.errors import EnvFault, InvalidTask, NoPlan
 
 
 @pytest.fixture
@@ -41,6 +43,32 @@ def test_demonstrations_depend_on_the_seed_alone(env):
 def test_a_horizon_that_is_too_short_is_said(env):
     with pytest.raises(NoPlan, match=r"only 0 of 201 .* within 1 turns; raise"):
         demonstrate(env, env.tasks, 3, noise=0.4, horizon=1, seed=0)
+
+
+def test_a_demonstration_that_broke_is_made_again_once_with_the_same_noise(env, monkeypatch):
+    def texts():
+        return list(transcripts(demonstrate(env, env.tasks, 9, noise=0.4, horizon=10, seed=1)))
+
+    expected, execute = texts(), env._execute
+
+    def break_at(*numbers, retryable=True):
+        calls = itertools.count()
+
+        def broken(command):
+            if next(calls) in numbers:
+                raise EnvFault("the line is dead", retryable=retryable)
+            return execute(command)
+
+        monkeypatch.setattr(env, "_execute", broken)
+
+    break_at(0, 6, 13)
+    assert texts() == expected
+    break_at(0, 1)
+    with pytest.raises(EnvFault, match="the line is dead"):
+        texts()
+    break_at(6, retryable=False)
+    with pytest.raises(EnvFault, match="the line is dead"):
+        texts()
 
 
 def test_an_empty_task_set_is_refused(env):

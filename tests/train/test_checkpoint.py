@@ -204,6 +204,16 @@ def index_cut_short(path):
     return "is no whole checkpoint: JSONDecodeError"
 
 
+def index_of_another_kind(path):
+    (path / "index.json").write_text("[]")
+    return "is no whole checkpoint: index.json holds no table"
+
+
+def index_of_nothing(path):
+    (path / "index.json").write_text('{"schema": 1, "files": {}}')
+    return "is no whole checkpoint: its index names too few files"
+
+
 def other_schema(path):
     index = path / "index.json"
     index.write_text(json.dumps(json.loads(index.read_text()) | {"schema": 99}))
@@ -212,7 +222,16 @@ def other_schema(path):
 
 @pytest.mark.parametrize(
     "damage",
-    [cut_short, one_bit_flipped, file_missing, index_missing, index_cut_short, other_schema],
+    [
+        cut_short,
+        one_bit_flipped,
+        file_missing,
+        index_missing,
+        index_cut_short,
+        index_of_another_kind,
+        index_of_nothing,
+        other_schema,
+    ],
 )
 def test_a_broken_checkpoint_is_passed_over_with_a_warning(save, tmp_path, caplog, damage):
     save(1)

@@ -20,7 +20,7 @@ from agentgym_train.algorithms.ppo import PPO
 from agentgym_train.algorithms.settings import LossConfig
 from agentgym_train.critic import Critic, CriticConfig
 from agentgym_train.engines.sampling import sample
-from agentgym_train.errors import NonFinite
+from agentgym_train.errors import NonFinite, TokenError
 from agentgym_train.learner import Learner, LearnerConfig, frozen_copy
 from agentgym_train.numerics import dump_nonfinite
 
@@ -43,25 +43,24 @@ def weights_of(*modules):
     return [p.detach().clone() for module in modules for p in module.parameters()]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"), [("logprobs", -math.inf), ("logprobs", math.nan), ("reward", math.nan)]
-)
-def test_a_number_of_an_episode_stops_the_step_before_credit_is_given(
-    random_groups, tiny_model, name, value
+@pytest.mark.parametrize("value", [-math.inf, math.nan])
+def test_a_log_probability_of_an_episode_stops_the_step_before_credit_is_given(
+    random_groups, tiny_model, value
 ):
     groups = random_groups(3, 4)
-    turn = groups[1][2].turns[0]
-    if name == "reward":
-        turn.reward = value  # group statistics would swallow it
-    else:
-        turn.logprobs[0] = value
-    field = {"logprobs": "old_logprobs", "reward": "rewards"}[name]
+    groups[1][2].turns[0].logprobs[0] = value
     learner = Learner(tiny_model(), LearnerConfig(), seed=0)
-    with pytest.raises(
-        NonFinite, match=rf"{field} {value} in episode of task 't/1', member 2; start a run with"
-    ) as caught:
+    expected = f"old_logprobs {value} in episode of task 't/1', member 2; start a run with"
+    with pytest.raises(NonFinite, match=expected) as caught:
         learner.score(GRPO().select(groups, 0), GRPO())
     assert len(caught.value.samples) == 12
+
+
+def test_a_reward_that_is_no_number_is_named_before_statistics_swallow_it(random_groups):
+    groups = random_groups(3, 4)
+    groups[1][2].turns[0].reward = math.nan
+    with pytest.raises(TokenError, match=r"task 't/1', member 2: turn 0 has the reward nan"):
+        GRPO().select(groups, 0)
 
 
 def test_a_reference_or_critic_that_gives_no_numbers_is_named(random_groups, tiny_model):

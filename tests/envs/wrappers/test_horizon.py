@@ -1,6 +1,7 @@
 """`HorizonCurriculum`: episodes as long as the schedule says, and a schedule told how they end."""
 
 import functools
+import os
 import pickle
 
 import gymnasium
@@ -203,6 +204,22 @@ def test_gymnasiums_own_vector_shares_one_tracker(tracker, schedule):
     envs.step(("x",) * 3)
     assert tracker.step == len(schedule.seen) == 3
     envs.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="nothing can be forked here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_tracker_that_a_fork_copied_is_refused_there(tracker):
+    """Gymnasium's own processes are forked where that can be done, and pickle nothing then."""
+    env, refused = HorizonCurriculum(CountingEnv(), tracker), 7
+    child = os.fork()
+    if child == 0:
+        try:
+            env.reset()
+        except TypeError as error:
+            os._exit(refused if "use VectorHorizons" in str(error) else 1)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == refused
+    env.reset()
 
 
 def test_a_tracker_is_not_sent_to_other_processes(make_vector, tracker):

@@ -32,6 +32,8 @@ _SMALL = """\
     --eval.tasks=1 --warmup.episodes-per-step=1 --warmup.demonstrations.episodes=200
     --warmup.demonstrations.noise=0 --warmup.demonstrations.horizon=100"""
 """Less of what takes time; the demonstrations are read by the tokenizer of a new model."""
+_ROOMY = "--model.max-context=4096"
+"""For a new model in an environment that the preset was not made for."""
 _MAX_TURNS = 4
 
 
@@ -65,6 +67,8 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
 def _settings(options: argparse.Namespace) -> TrainConfig:
     model, words = options.model, list(options.settings)
     folder = RunFolder(Path(model))
+    if options.env and not model:
+        words.insert(0, _ROOMY)
     if model and folder.config.is_file():
         words += ["--config", str(folder.config)]
         model = str(find_checkpoint(folder.checkpoints) / "model")

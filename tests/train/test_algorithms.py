@@ -774,6 +774,7 @@ def test_defaults_are_those_of_the_docs():
     assert (loss.kl_coefficient, loss.kl_estimator, loss.kl_in) == (0.0, "k3", "loss")
     assert ReinforcePPConfig() == ReinforcePPConfig("none", "tokens", 1.0)
     assert PPOConfig() == PPOConfig(1.0, 1.0, 0.95, whiten=True)
+    assert CriticConfig() == CriticConfig(learning_rate=0.0, clip=0.2)
 
 
 def test_settings_at_the_edge_of_what_works():

@@ -45,6 +45,8 @@ def test_a_sample_holds_all_tokens_and_numbers_for_sampled_ones_only(make_episod
     assert (sample.num_tokens, sample.num_sampled) == (6, 3)
     assert sample.advantages is None
     assert sample.with_advantages(0.5).advantages.tolist() == [0.5, 0.5, 0.5]
+    for whole in (1, np.ones(3, dtype=np.float32)):
+        assert sample.with_advantages(whole).advantages.dtype == np.float64
 
 
 def test_a_sample_that_bootstraps_ends_with_its_final_observation(make_episode):
@@ -72,6 +74,16 @@ def test_advantages_of_another_length_are_refused():
         dataclasses.replace(sample_of_length(3), advantages=np.zeros(2))
 
 
+def test_a_sample_is_refused_for_what_any_sequence_of_tokens_is():
+    with pytest.raises(InvalidRecord, match="the first token is a sampled one"):
+        sample_of_length(1)
+
+
+def test_a_sample_counts_whole_and_ends_with_its_tokens_unless_said_otherwise():
+    sample = sample_of_length(2)
+    assert (sample.weight, sample.bootstraps, sample.final_value) == (1.0, False, 0.0)
+
+
 def test_collate_pads_on_the_right_and_joins_the_compressed_numbers(make_episode):
     short = sample_from_episode(make_episode([([5], [7], 0.0)], logprobs=[[-0.5]]))
     long = sample_from_episode(
@@ -94,6 +106,20 @@ def test_collate_pads_on_the_right_and_joins_the_compressed_numbers(make_episode
     assert batch.lengths.tolist() == [2, 5]
     assert [part.tolist() for part in batch.split(batch.advantages)] == [[1.0], [-1.0, -1.0]]
     assert batch.ref_logprobs is None
+
+
+def test_temperatures_lose_no_digit():
+    # fp32 would make 0.7 of it 0.699999988.
+    batch = collate([dataclasses.replace(sample_of_length(2), temperature=t) for t in (0.7, 1.1)])
+    assert batch.temperatures.tolist() == [0.7, 1.1]
+
+
+def test_everything_in_a_batch_moves_to_a_device():
+    moved = collate([sample_of_length(3).with_advantages(1.0)]).to(torch.device("meta"))
+    kinds = {name: values.device.type for name, values in vars(moved).items() if values is not None}
+    assert len(kinds) == 9
+    assert set(kinds.values()) == {"meta"}
+    assert moved.ref_logprobs is None
 
 
 def test_a_batch_with_some_advantages_missing_is_refused():
@@ -180,12 +206,14 @@ def test_sampled_logprobs_equal_those_of_one_sequence_at_a_time(
     wanted_logprobs = [value for part, _ in expected for value in part]
     wanted_entropy = [value for _, part in expected for value in part]
     assert logprobs.shape == (sum(sample.num_sampled for sample in samples),)
+    assert logprobs.dtype == entropy.dtype == torch.float32  # not the temperatures' fp64
     np.testing.assert_allclose(logprobs, wanted_logprobs, atol=1e-5)
     np.testing.assert_allclose(entropy, wanted_entropy, atol=1e-5)
 
 
+@pytest.mark.parametrize("chunk_elements", [5 * 29, 28], ids=["5 tokens", "less than a token"])
 def test_chunks_of_logits_change_neither_values_nor_gradients(
-    random_groups, tiny_model, monkeypatch
+    random_groups, tiny_model, monkeypatch, chunk_elements
 ):
     samples = [sample_from_episode(e) for group in random_groups(2, 3) for e in group]
 
@@ -197,7 +225,7 @@ def test_chunks_of_logits_change_neither_values_nor_gradients(
         return torch.cat([logprobs, entropy]).detach(), gradient
 
     whole = values_and_gradient()
-    monkeypatch.setattr(batching, "_CHUNK_ELEMENTS", 5 * 29)  # 5 tokens at a time
+    monkeypatch.setattr(batching, "_CHUNK_ELEMENTS", chunk_elements)
     chunked = values_and_gradient()
     for expected, found in zip(whole, chunked, strict=True):
         assert torch.linalg.norm(found - expected) <= 1e-12 * torch.linalg.norm(expected)
@@ -239,7 +267,7 @@ class LogitRows(TorchDispatchMode):
 
     def __init__(self, width):
         super().__init__()
-        self.width, self.most, self.total = width, 0, 0
+        self.width, self.most, self.chunks = width, 0, []
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         result = function(*args, **(kwargs or {}))
@@ -247,7 +275,8 @@ class LogitRows(TorchDispatchMode):
             is_logits = isinstance(tensor, torch.Tensor) and tensor.shape[-1:] == (self.width,)
             if is_logits and tensor.ndim == 2:
                 self.most = max(self.most, tensor.shape[0])
-                self.total += tensor.shape[0] * (function is torch.ops.aten._log_softmax.default)
+                if function is torch.ops.aten._log_softmax.default:
+                    self.chunks.append(tensor.shape[0])
         return result
 
 
@@ -263,4 +292,5 @@ def test_no_logit_exists_at_an_observation_and_no_more_than_a_chunk_at_once(
         logprobs, _ = sampled_logprobs(model, collate([sample]))
         logprobs.sum().backward()
     assert rows.most <= 4 or rows.most == 32  # the gradient of the matrix is (29, 32) or (32, 29)
-    assert rows.total == 2 * 6  # once forward, once again on the way back
+    assert rows.chunks[:2] == [4, 2]
+    assert sorted(rows.chunks[2:]) == [2, 4]  # once again on the way back

@@ -26,7 +26,8 @@ vector environment turns it into a truncated step. Mistakes of the caller are `V
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 
 
 class AgentGymError(Exception):
@@ -40,9 +41,12 @@ class UnknownName(AgentGymError, ValueError):
         kind: what was looked up, as a noun: ``"level"``.
         name: what the caller gave.
         known: every valid name; near ones are put into the message.
+        examples: whether there are more than those.
     """
 
-    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+    def __init__(
+        self, kind: str, name: object, known: Iterable[str], *, examples: bool = False
+    ) -> None:
         names = list(known)
         by_fold = {known_name.casefold(): known_name for known_name in names}
         near = difflib.get_close_matches(str(name).casefold(), by_fold, n=5, cutoff=0.5)
@@ -50,15 +54,18 @@ class UnknownName(AgentGymError, ValueError):
             hint = "did you mean " + " or ".join(repr(by_fold[key]) for key in near) + "?"
         elif len(names) > 20:
             hint = f"there are {len(names)}, such as {', '.join(names[:3])}"
+        elif examples:
+            hint = f"valid are, for example, {', '.join(names[:5])}"
         else:
             hint = f"valid are {', '.join(names) or 'none'}"
         super().__init__(f"unknown {kind} {name!r}; {hint}")
         self.kind = kind
         self.name = name
-        self._known = names
+        self._known, self._examples = names, examples
 
-    def __reduce__(self) -> tuple[type[UnknownName], tuple[str, object, list[str]]]:
-        return type(self), (self.kind, self.name, self._known)
+    def __reduce__(self) -> tuple[Callable[..., UnknownName], tuple[str, object, list[str]]]:
+        remake = functools.partial(type(self), examples=self._examples)
+        return remake, (self.kind, self.name, self._known)
 
 
 class InvalidTask(AgentGymError, ValueError):

@@ -149,7 +149,7 @@ class TaskSet(Sequence[Task]):
         if isinstance(key, str):
             row = self._source.row(key)
             if row is None:
-                raise UnknownName("task", key, self._source.near_ids(key))
+                raise UnknownName("task", key, self._source.near_ids(key), examples=True)
             if row not in self._rows:
                 raise UnknownName("task of this set", key, self.head(5).ids)
             return self._source.task(row)

@@ -315,7 +315,8 @@ def read_config(path: str | Path) -> TrainConfig:
     try:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:  # no such file, no UTF-8, no TOML
-        raise ConfigError(f"cannot read the settings in {path}: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise ConfigError(f"cannot read the settings in {path}: {reason}") from None
     return config_from_dict(data)
 
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal
 
 import torch
+from huggingface_hub import snapshot_download
 from safetensors import SafetensorError
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, PreTrainedTokenizerFast
 from transformers.utils import logging as transformers_logging
@@ -28,6 +29,7 @@ from agentgym_train.errors import ModelError
 if TYPE_CHECKING:
     from transformers import Cache, PreTrainedTokenizerBase
 
+_MODEL_FILES = ["*.json", "*.jinja", "*.safetensors"]
 _EMBEDDING_STD = 0.06
 _LINEAR_STD = 0.02
 
@@ -139,9 +141,10 @@ def load_tokenizer(path: str | os.PathLike[str]) -> PreTrainedTokenizerBase:
         ModelError: no usable tokenizer there.
     """
     source = _resolve(path)
-    if os.path.isdir(source) and not os.path.isfile(os.path.join(source, "tokenizer.json")):
+    if not os.path.isfile(os.path.join(source, "tokenizer.json")):
         raise ModelError(
-            f"no tokenizer.json in {source}; save the model's tokenizer there with save_pretrained"
+            f"no tokenizer.json in {source}; give the folder of a run or of a model, or save the "
+            "model's tokenizer there with save_pretrained"
         )
     with _loading(f"a tokenizer from {source}"):
         tokenizer: PreTrainedTokenizerBase = PreTrainedTokenizerFast.from_pretrained(source)
@@ -228,19 +231,25 @@ def _cache_argument(forward: Callable[..., Any]) -> str:
 
 
 def _resolve(path: str | os.PathLike[str]) -> str:
-    """A folder or a hub id, after names that stand for something else."""
+    """The folder that a name stands for; a model of the hub is downloaded unless it is cached."""
     source = os.fspath(path)
     if source == "smollm2":
         from agentgym_train.smollm2 import smollm2_folder
 
         with _quiet():
             return str(smollm2_folder())
-    looks_like_path = source.count("/") != 1 or source[0] in "./~"
-    if looks_like_path and not os.path.isdir(source):
+    if os.path.isdir(source):
+        return source
+    wanted = "give a folder, a hub id (owner/name), or 'smollm2'"
+    if source.count("/") != 1 or source[0] in "./~":
+        raise ModelError(f"no model folder {source!r}; {wanted}")
+    try:  # `from_pretrained` would ask for each of a dozen files, and again when it gets no answer
+        return snapshot_download(source, allow_patterns=_MODEL_FILES)
+    except Exception as error:  # of several libraries
         raise ModelError(
-            f"no model folder {source!r}; give a folder, a hub id (owner/name), or 'smollm2'"
-        )
-    return source
+            f"no model folder {source!r}, and no model of that name from the hub "
+            f"({type(error).__name__}); {wanted}"
+        ) from error
 
 
 @contextlib.contextmanager

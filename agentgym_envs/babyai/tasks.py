@@ -55,7 +55,7 @@ def parse_task_id(task_id: str) -> TaskName:
     match = _ID.fullmatch(task_id)
     if match is None:
         examples = [str(TaskName(split, "GoToRedBall", 0)) for split in (*SPLITS, ANY)]
-        raise UnknownName("task", task_id, examples)
+        raise UnknownName("task", task_id, examples, examples=True)
     split, level, seed = match.groups()
     if split not in (*SPLITS, ANY):
         raise UnknownName("split", split, (*SPLITS, ANY))
@@ -101,7 +101,7 @@ def certified_task(name: TaskName, turns_factor: int = 1) -> Task:
     source = LevelSource(name.split, [name.level], turns_factor)
     row = source.row(str(name))
     if row is None:
-        raise UnknownName("task", str(name), source.near_ids(str(name)))
+        raise UnknownName("task", str(name), source.near_ids(str(name)), examples=True)
     return source.task(row)
 
 

@@ -88,10 +88,15 @@ def recorded(path: str | Path) -> tuple[EvalPlan, dict[str, Any], Play]:
 
     Raises:
         InvalidRecord: a line is no episode.
-        InvalidEvaluation: no episode, or not all of one environment and horizon.
-        OSError: the file cannot be read.
+        InvalidEvaluation: no file, no episode, or not all of one environment and horizon.
     """
-    episodes = list(read_episodes(path))
+    try:
+        episodes = list(read_episodes(path))
+    except OSError as error:
+        raise InvalidEvaluation(
+            f"cannot read the episodes in {path}: {error.strerror}; 'python -m agentgym_envs play "
+            "ID --horizon N --record FILE' makes such a file"
+        ) from None
     if not episodes:
         raise InvalidEvaluation(f"there is no episode in {path}; play at least one")
     for name in ("env_id", "horizon"):

@@ -115,7 +115,7 @@ class BookTasks:
         """
         rank = self.row(task_id)
         if rank is None:
-            raise UnknownName("task", task_id, self.near_ids(task_id))
+            raise UnknownName("task", task_id, self.near_ids(task_id), examples=True)
         return self.task(rank)
 
     def __len__(self) -> int:

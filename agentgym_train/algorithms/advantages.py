@@ -26,7 +26,7 @@ def alone(values: FloatArray) -> FloatArray:
 
 
 _ROUNDING = 1e-8
-"""Returns that differ by less are the same number, summed in another order."""
+"""Returns that differ by no more are the same number, summed in another order."""
 
 
 def has_spread(returns: Sequence[float] | FloatArray) -> bool:

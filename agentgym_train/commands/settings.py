@@ -65,6 +65,10 @@ def parse_settings(words: Sequence[str]) -> TrainConfig:
         raise ConfigError(_first_paragraph(complaint.getvalue())) from None
     except argparse.ArgumentTypeError as error:
         raise ConfigError(str(error)) from None
+    if unknown and not unknown[0].startswith("-"):
+        raise ConfigError(
+            f"expected settings such as --run.dir FOLDER, got {unknown[0]!r}; see --help"
+        )
     if unknown:
         known = [f"--{name.replace('_', '-')}" for name in all_settings(default)]
         raise UnknownName("setting", unknown[0].partition("=")[0], known)

@@ -40,6 +40,12 @@ def test_an_unknown_name_lists_some_of_many_and_says_how_many():
     assert str(error).endswith("'zzz'; there are 40, such as level0, level1, level2")
 
 
+def test_an_unknown_name_says_so_when_it_knows_examples_only():
+    error = errors.UnknownName("task", "zzz", ["a/0", "b/0"], examples=True)
+    assert str(error) == "unknown task 'zzz'; valid are, for example, a/0, b/0"
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
 def test_an_unknown_name_says_so_when_nothing_is_known():
     assert str(errors.UnknownName("reward", "x", [])) == "unknown reward 'x'; valid are none"
 

@@ -215,6 +215,10 @@ def test_a_step_is_observed_once_and_in_order():
     for step in (7, 3):
         with pytest.raises(ValueError, match=f"step {step} has been observed.* expected 8 or late"):
             schedule.observe(step, [])
+    resumed = AdaptiveHorizon(STAGES, QUICK)
+    resumed.load_state_dict(schedule.state_dict())
+    with pytest.raises(ValueError, match=r"step 7 has been observed"):
+        resumed.observe(7, [])
     schedule.observe(9, [])
 
 

@@ -170,6 +170,19 @@ def test_a_vector_is_reset_to_the_schedules_horizon_and_reports_its_ends(make_ve
     json.dumps(tracker.state_dict())
 
 
+def test_invalid_replies_are_counted_anew_in_every_episode_of_a_vector():
+    schedule = Recorder([2, 3], [9])
+    tracker = HorizonTracker(schedule)
+    horizons, ended = VectorHorizons(tracker, 1), np.array([True])
+    for valid in (False, True):
+        horizons.options(ended)
+        info = {"turn": 1, "action_valid": valid, "end_reason": "failure", "success": False}
+        horizons.watch({key: np.array([value]) for key, value in info.items()}, ended)
+    tracker.advance()
+    ((_, outcomes),) = schedule.seen
+    assert [outcome.invalid for outcome in outcomes] == [1.0, 0.0]
+
+
 def test_a_fault_in_a_vector_is_no_evidence(faulty):
     tracker = HorizonTracker(AdaptiveHorizon([2, 4], QUICK))
     envs, horizons = faulty(2), VectorHorizons(tracker, 2)

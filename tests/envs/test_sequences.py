@@ -112,6 +112,12 @@ def test_tokens_that_were_not_drawn_have_no_log_probability(make_episode):
     assert (found.old_logprobs, found.temperature) == (None, 1.0)
 
 
+def test_a_turn_without_sampled_tokens_needs_no_log_probability(make_episode):
+    episode = make_episode([([5], [7], 0.0), ([8], [], 0.0), ([8], [9], 0.0)])
+    episode.turns[1].logprobs = None
+    assert token_sequence(episode).old_logprobs.tolist() == [-1.0, -1.0]
+
+
 def broken(change):
     return pytest.param(change, id=change.__name__)
 
@@ -169,8 +175,9 @@ def test_a_reward_that_is_no_number_is_refused_by_task_and_turn(make_episode, re
 
 def test_arrays_of_another_length_are_refused(make_episode):
     found = token_sequence(make_episode([([5], [7], 0.0)]))
-    with pytest.raises(InvalidRecord, match=r"rewards must have one .* 1 sampled .* \(2,\)"):
-        dataclasses.replace(found, rewards=np.zeros(2))
+    for name in ("turn_index", "rewards", "old_logprobs"):
+        with pytest.raises(InvalidRecord, match=rf"{name} must have one .* 1 sampled .* \(2,\)"):
+            dataclasses.replace(found, **{name: np.zeros(2)})
     with pytest.raises(InvalidRecord, match="2 tokens need a mask of that length, got 1"):
         TokenSequence(
             token_ids=np.arange(2),

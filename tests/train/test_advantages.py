@@ -54,7 +54,7 @@ def test_leave_one_out_is_larger_than_the_deviation_from_the_mean_by_n_over_n_mi
 
 
 @pytest.mark.parametrize("estimate", [group_advantages, leave_one_out])
-@pytest.mark.parametrize("returns", [[0, 0, 0], [0.1 + 0.2, 0.3, 0.3]])
+@pytest.mark.parametrize("returns", [[0, 0, 0], [0.1 + 0.2, 0.3, 0.3], [0, 0, 1e-8]])
 def test_a_group_without_spread_gets_exact_zeros(estimate, returns):
     assert not has_spread(returns)
     assert estimate(returns).tolist() == [0, 0, 0]
@@ -62,7 +62,8 @@ def test_a_group_without_spread_gets_exact_zeros(estimate, returns):
 
 
 def test_a_spread_as_small_as_a_step_penalty_counts():
-    assert has_spread([1.0, 1.0 - 1e-6])
+    assert has_spread([1.0, 1.0 - 1e-6]) is True
+    assert has_spread([0.0, 1.1e-8])  # numbers no more than 1e-8 apart are the same
 
 
 @pytest.mark.parametrize("estimate", [group_advantages, leave_one_out])
@@ -202,8 +203,11 @@ def test_long_arrays_do_not_set_the_mean_when_arrays_weigh_the_same():
     assert by_array[1][0] == pytest.approx(-0.5 / np.sqrt(0.5))
 
 
-@pytest.mark.parametrize("arrays", [[np.full(3, 0.1)], [np.array([7.0])]])
-def test_equal_numbers_become_exact_zeros(arrays):
+ROUNDED = np.array([-1e-8, 0.0, 1e-8])  # a standard deviation of 1e-8
+
+
+@pytest.mark.parametrize("arrays", [[np.full(3, 0.1)], [np.array([7.0])], [ROUNDED]])
+def test_numbers_equal_but_for_rounding_become_exact_zeros(arrays):
     assert [array.tolist() for array in whiten(arrays, alone)] == [[0.0] * len(arrays[0])]
 
 

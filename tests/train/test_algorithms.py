@@ -275,6 +275,21 @@ def test_ranks_give_the_credit_that_one_would(random_groups, chosen):
         np.testing.assert_allclose(one.advantages, other.advantages, rtol=1e-10)
 
 
+class CreditsOne(PolicyGradient[None]):
+    """Gives credit to the episodes of one group only."""
+
+    name = "credits_one"
+    settings = type(None)
+
+    def credit(self, samples, total):
+        return [sample.with_advantages(1.0) if sample.group else sample for sample in samples]
+
+
+def test_a_group_to_which_no_credit_was_given_is_left_out(make_episode):
+    groups = [group_of(make_episode, [1.0, 0.0]), group_of(make_episode, [1.0, 0.0])]
+    assert [sample.group for sample in credit_of(CreditsOne(), groups)] == [1, 1]
+
+
 # --------------------------------------------------------------------------------- the control
 
 

@@ -42,7 +42,7 @@ def test_a_sample_holds_all_tokens_and_numbers_for_sampled_ones_only(make_episod
     assert sample.old_logprobs.tolist() == [-0.5, -0.25, -2.0]
     assert sample.turn_index.tolist() == [0, 1, 1]
     assert sample.rewards.tolist() == [0.0, 0.0, 1.0]
-    assert (sample.num_tokens, sample.num_sampled) == (6, 3)
+    assert (sample.num_tokens, sample.num_sampled, sample.group) == (6, 3, 0)
     assert sample.advantages is None
     assert sample.with_advantages(0.5).advantages.tolist() == [0.5, 0.5, 0.5]
     for whole in (1, np.ones(3, dtype=np.float32)):
@@ -103,6 +103,8 @@ def test_collate_pads_on_the_right_and_joins_the_compressed_numbers(make_episode
     assert batch.old_logprobs.tolist() == [-0.5, -0.25, -4.0]
     assert batch.advantages.tolist() == [1.0, -1.0, -1.0]
     assert batch.weights.tolist() == [0.5, 0.25, 0.25]
+    for numbers in (batch.old_logprobs, batch.advantages, batch.weights):
+        assert numbers.dtype == torch.float32
     assert batch.lengths.tolist() == [2, 5]
     assert [part.tolist() for part in batch.split(batch.advantages)] == [[1.0], [-1.0, -1.0]]
     assert batch.ref_logprobs is None

@@ -63,6 +63,7 @@ def test_a_pair_may_need_a_margin(make_episode):
     group = group_of(make_episode, [0.0, 0.5, 0.75, 1.0])
     assert pairs_of(DPO(DPOConfig(min_margin=0.25)).select([group], 0)) == [(4, 1), (3, 2)]
     assert pairs_of(DPO(DPOConfig(min_margin=0.5)).select([group], 0)) == [(4, 1)]
+    assert pairs_of(DPO().select([group_of(make_episode, [0.0, 0.01])], 0)) == [(2, 1)]
 
 
 def test_pairs_stay_within_a_group_and_are_numbered_through(make_episode):

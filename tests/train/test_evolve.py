@@ -38,6 +38,7 @@ def test_successes_are_kept_and_nothing_else(make_episode):
     reasons = [EndReason.SUCCESS, EndReason.FAILURE, EndReason.HORIZON]
     group = group_of(make_episode, [0.9, 0.9, 0.0], reasons)  # the first by its reason alone
     assert kept(Evolve(), group) == [(0, 1.0)]
+    assert [Evolve().worth(episode) for episode in group] == [1.0, 0.0, 0.0]
 
 
 def test_a_lower_score_may_be_enough(make_episode):
@@ -72,6 +73,7 @@ def test_a_group_may_have_one_episode_as_a_demonstration_has(make_episode):
     assert Evolve().config.demonstrations == 0
     (sample,) = Evolve().select([group_of(make_episode, [1.0])], 0)
     assert sample.old_logprobs is None
+    assert collate([sample]).weights.dtype == torch.float32
     for name in ("compares_groups", "needs_reference", "needs_proximal", "one_update"):
         assert getattr(Evolve(), name) is False
     assert Evolve().assign([sample]) == [sample]

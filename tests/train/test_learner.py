@@ -568,5 +568,5 @@ def test_the_learners_own_log_probabilities_are_those_before_the_update(random_g
 
 @pytest.mark.parametrize("settings", [{"learning_rate": -1.0}, {"clip": -0.1}])
 def test_critic_settings_that_cannot_work_are_refused(settings):
-    with pytest.raises(ConfigError, match=r"critic\.(learning_rate|clip).*-(1.0|0.1)"):
+    with pytest.raises(ConfigError, match=r"^critic\.(learning_rate|clip).*-(1.0|0.1)"):
         CriticConfig(**settings)

@@ -3,12 +3,15 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import threading
 from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 import torch
+from huggingface_hub import constants
 from transformers import PreTrainedModel
 
 from agentgym_train.chat.template import ChatTemplate
@@ -220,6 +223,35 @@ def test_a_folder_that_is_not_there_is_refused(path: str) -> None:
         load(path)
     with pytest.raises(ModelError, match=f"no model folder '{path}'; give a folder, a hub id"):
         load_tokenizer(path)
+
+
+def test_a_name_that_is_neither_a_folder_nor_on_the_hub_is_asked_for_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+
+    class EmptyHub(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(404)
+            self.send_header("X-Error-Code", "RepoNotFound")
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        def log_message(self, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), EmptyHub) as hub:
+        monkeypatch.setattr(constants, "ENDPOINT", f"http://127.0.0.1:{hub.server_port}")
+        thread = threading.Thread(target=hub.serve_forever)
+        thread.start()
+        try:
+            with pytest.raises(ModelError, match=r"no model folder 'runs/gone', and .* hub \(Repo"):
+                load("runs/gone")
+        finally:
+            hub.shutdown()
+            thread.join()
+    assert sum("runs/gone" in path for path in asked) == 1
 
 
 # --------------------------------------------------------------------------------------- logits

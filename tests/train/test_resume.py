@@ -163,6 +163,22 @@ def test_ctrl_c_is_honored_during_the_warm_up(tmp_path):
     assert (path / "checkpoints" / f"step-{done:06d}" / "index.json").exists()
 
 
+def test_a_run_that_is_ended_before_it_has_begun_leaves_nothing(tmp_path):
+    path = tmp_path / "run"
+    words = [*SETTINGS, "--warmup.demonstrations.episodes", "100000", "--run.dir", str(path)]
+    process = start("train", *words)
+    end = time.monotonic() + DEADLINE_S
+    while not (path / "config.toml").exists():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < end, "the run does not come on"
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    _, errors = process.communicate(timeout=DEADLINE_S)
+    # Python ends by the signal where it came while code from a string was run: 130 to a shell, too.
+    assert process.returncode in (130, -signal.SIGINT), errors
+    assert not path.exists()
+
+
 def test_the_run_that_is_resumed_has_something_to_learn_from(finished):
     lines = [line for line in comparable(finished[0]) if line["phase"] == "grpo"]
     assert any(line["rollout/useful"] > 0 for line in lines)

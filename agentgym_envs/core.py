@@ -232,7 +232,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
 
     def _render_ansi(self) -> str:
         """The world for people, as text; by default what every family knows of an episode."""
-        return f"{self.task.goal}\nturn {self._turn} of {self._horizon}, score {self._score:g}"
+        return f"{self.goal}\nturn {self._turn} of {self._horizon}, score {self._score:g}"
 
     def _render_rgb_array(self) -> np.ndarray:
         """The world for people, as a picture: uint8 (height, width, 3)."""
@@ -255,6 +255,15 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             ResetNeeded: before the first `reset`.
         """
         return self._require_task()
+
+    @property
+    def goal(self) -> str:
+        """What the current task asks for, in words, as the first observation states it.
+
+        Raises:
+            ResetNeeded: before the first `reset`.
+        """
+        return self.task.goal
 
     @property
     def horizon(self) -> int:
@@ -390,6 +399,17 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
             self._end_reason = EndReason.HORIZON
         info = self._info(action_valid=action_valid)
         return self._clean(outcome.observation), float(reward), terminated, truncated, info
+
+    def begin_step(self, action: str) -> None:
+        """Start what `step(action)`, which must come next, will wait for.
+
+        In-line vector workers call it on all environments before they step any, so that worlds
+        which are computed elsewhere work at the same time. Never raises. By default there is
+        nothing to start.
+
+        Args:
+            action: the policy's whole reply.
+        """
 
     def render(self) -> Any:
         """The world for people: text for ``"ansi"``, uint8 (H, W, 3) for ``"rgb_array"``."""

@@ -90,6 +90,12 @@ class MixtureEnv(TextEnv):
         return tuple(self._parts)
 
     @property
+    def goal(self) -> str:
+        """What the task being played asks for, as its family states it."""
+        self._require_task()
+        return self._part.goal
+
+    @property
     def grammar(self) -> Grammar:
         """The verbs of the world being played; before the first reset, of the first one."""
         return self._part.grammar

@@ -37,7 +37,8 @@ class Task:
         family: the family's name, ``"babyai"``.
         id: stable and unique in the family, ``"babyai/test/GoToRedBall/10"``.
         split: ``"train"``, ``"dev"``, ``"test"``, or ``"any"`` for a task outside the manifests.
-        goal: the goal in words, as the first observation states it.
+        goal: the goal in words; where the words are the simulator's, the name of the task, see
+            `TextEnv.goal`.
         category: the group in which results are reported.
         seed: the world seed, or None where the family generates nothing.
         horizon: hint: how many turns an episode may take when nobody says otherwise.

@@ -10,7 +10,15 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-PACKAGES = ("agentgym-suite", "gymnasium", "minigrid", "numpy", "torch", "transformers")
+PACKAGES = (
+    "agentgym-suite",
+    "gymnasium",
+    "minigrid",
+    "numpy",
+    "scienceworld",
+    "torch",
+    "transformers",
+)
 
 
 def versions() -> dict[str, str]:

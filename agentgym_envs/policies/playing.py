@@ -123,7 +123,7 @@ def record_turn(
 
 def package_versions() -> dict[str, str]:
     """Versions of the installed packages that shape a transcript."""
-    names = ("agentgym-suite", "gymnasium", "minigrid", "numpy")
+    names = ("agentgym-suite", "gymnasium", "minigrid", "numpy", "scienceworld")
     return {name: found for name in names if (found := _version(name))}
 
 

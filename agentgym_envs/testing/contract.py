@@ -117,8 +117,8 @@ def check_observations(make: MakeEnv) -> None:
         for task_id in some_task_ids(env, 5):
             observation, _ = env.reset(options={"task": task_id})
             require(
-                env.task.goal in observation,
-                f"Task {task_id}: the goal {env.task.goal!r} is not in {observation!r}.",
+                bare(env).goal in observation,
+                f"Task {task_id}: the goal {bare(env).goal!r} is not in {observation!r}.",
             )
         require(is_utf8(env.instructions), "The instructions cannot be encoded as UTF-8.")
         require(env.instructions.strip(), "The instructions are empty.")

@@ -14,6 +14,7 @@ from agentgym_envs.testing.base import (
     MakeEnv,
     Script,
     Transcript,
+    bare,
     begin,
     conformance_check,
     encode_state,
@@ -61,6 +62,7 @@ def check_save_load(make: MakeEnv) -> None:
                 require_equal(list(turns(env, rest_replies)), rest, f"{what}, played on")
                 other.load_state(state)
                 require_equal(other.task.id, script.task_id, f"the task, {what}")
+                require_equal(bare(other).goal, bare(env).goal, f"the goal, {what}")
                 require_equal(other.save_state(), state, f"saved again, {what}")
                 if not rest:
                     if transcript[-1][-1]["end_reason"]:

@@ -210,6 +210,12 @@ class Slot:
         """Whether the environment has to be built before it can do anything."""
         return self._env is None
 
+    def begin_step(self, text: str) -> None:
+        """Start what a step will wait for, if the environment knows how."""
+        begin = getattr(self._env, "begin_step", None)
+        if begin is not None:
+            begin(text)
+
     def step(self, text: str) -> Any:
         """The outcome of a step."""
         try:

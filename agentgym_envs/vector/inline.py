@@ -1,8 +1,10 @@
 """In-line workers: everything runs in the caller's thread, in the order in which it was asked for.
 
 Nothing overlaps, so a run is reproducible to the bit, and nothing is handed over, so this is the
-fastest for worlds that compute. It cannot interrupt a world that hangs: time limits that the caller
-gives are refused, those that a family names are for other workers.
+fastest for worlds that compute. Bare environments may start what their steps will wait for
+(`TextEnv.begin_step`): worlds of another process then work at the same time. It cannot interrupt a
+world that hangs: time limits that the caller gives are refused, those that a family names are for
+other workers.
 """
 
 from __future__ import annotations
@@ -46,6 +48,9 @@ class InlineWorkers:
 
     def collect(self, timeout: float | None) -> list[tuple[Request, Any]]:
         """Do everything that is pending; `timeout` has no meaning here."""
+        for request in self._requests:
+            if request.method == "step":
+                self._slots[request.index].begin_step(*request.args)
         while self._requests:
             request = self._requests.popleft()
             try:
@@ -65,6 +70,8 @@ class InlineWorkers:
         Raises:
             KeyboardInterrupt: some environments have been stepped and others have not.
         """
+        for slot, text in zip(self._slots, texts, strict=True):
+            slot.begin_step(text)
         return [slot.step(text) for slot, text in zip(self._slots, texts, strict=True)]
 
     def close(self) -> None:

@@ -85,6 +85,11 @@ class TextWrapper(gymnasium.Wrapper[str, str, str, str], RecordConstructorArgs):
         return self.inner.task
 
     @property
+    def goal(self) -> str:
+        """What the task being played asks for, in words."""
+        return self.inner.goal
+
+    @property
     def horizon(self) -> int:
         """Most turns of the episode being played."""
         return self.inner.horizon

@@ -52,12 +52,12 @@ class TextFeatures(SpaceWrapper, abc.ABC):
     ) -> tuple[np.ndarray, dict[str, Any]]:
         """Start an episode; see `TextEnv.reset`."""
         text, info = self.env.reset(seed=seed, options=options)
-        return self.encode(self.task.goal, text), info
+        return self.encode(self.goal, text), info
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Play one turn; see the wrapped environment."""
         text, reward, terminated, truncated, info = self.env.step(action)
-        return self.encode(self.task.goal, text), float(reward), terminated, truncated, info
+        return self.encode(self.goal, text), float(reward), terminated, truncated, info
 
     @abc.abstractmethod
     def encode(self, goal: str, text: str) -> np.ndarray:

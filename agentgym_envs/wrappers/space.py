@@ -24,6 +24,7 @@ _FORWARDED = frozenset(
         "split",
         "tasks",
         "task",
+        "goal",
         "horizon",
         "action_format",
         "grammar",

@@ -325,6 +325,18 @@ class ForgetsLabels(CountingEnv):
         self.world.value += bool(state[1])
 
 
+class KeepsTheGoalBefore(CountingEnv):
+    """check_save_load: the goal, counting/train/"""
+
+    def _begin(self, task):
+        self._goal = task.goal
+        return super()._begin(task)
+
+    @property
+    def goal(self):
+        return self._goal
+
+
 class TakesAnyState(CountingEnv):
     """check_state_refusals: load_state() of another family must raise InvalidState"""
 

@@ -18,6 +18,7 @@ for name, entry_point in {
     "Counting": "counting:CountingEnv",
     "Faulty": "counting:FaultyEnv",
     "Bare": "counting:BareEnv",
+    "Coy": "counting:CoyEnv",
 }.items():
     gymnasium.register(
         f"Test/{name}-v0",

@@ -1,11 +1,13 @@
 """A tiny real family: reach a number and say that you are done. With everything a family can have.
 
 `CountingEnv` has all capabilities and randomness inside the episode (`roll`); `FaultyEnv` adds
-commands that break the world; `BareEnv` has no capability at all.
+commands that break the world; `BareEnv` has no capability at all; `PlainEnv` and `CoyEnv` leave
+rendering to their base, and the tasks of `CoyEnv` are only named.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import threading
@@ -293,3 +295,18 @@ class PlainEnv(CountingEnv):
 
     metadata: ClassVar = TextEnv.metadata
     _render_ansi = TextEnv._render_ansi
+
+
+class CoyEnv(PlainEnv):
+    """The counter, with tasks that are only named: what they ask for is in the world's words."""
+
+    def _make_task(self, number: int) -> Task:
+        return dataclasses.replace(super()._make_task(number), goal=f"number {number}")
+
+    @property
+    def goal(self) -> str:
+        return f"Count to {self.task.payload['number']}."
+
+    def _begin(self, task: Task) -> str:
+        super()._begin(task)
+        return f"Count to {task.payload['number']}.\nThe counter shows 0."

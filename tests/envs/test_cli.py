@@ -64,7 +64,7 @@ def test_what_is_not_installed_is_listed_with_the_reason():
 import sys
 sys.modules["minigrid"] = None
 from agentgym_envs.cli import main
-for words in (["list"], ["validate"], ["check", "AgentGym/BabyAI-v0"]):
+for words in (["list"], ["validate", "--play", "1"], ["check", "AgentGym/BabyAI-v0"]):
     print(main(words))
 """
     done = run_python("-c", code)
@@ -381,7 +381,10 @@ def test_a_task_set_that_differs_from_its_manifest_is_exit_code_1(capsys, monkey
         (["play", "AgentGym/BabyAy-v0"], "did you mean 'AgentGym/BabyAI-v0'"),
         (["check", "AgentGym/BabyAy-v0"], "did you mean 'AgentGym/BabyAI-v0'"),
         (["validate", "AgentGym/BabyAy-v0"], "did you mean 'AgentGym/BabyAI-v0'"),
-        (["check", "counting:Nope-v0"], "valid are AgentGym/BabyAI-v0, AgentGym/TextCraft-v0"),
+        (
+            ["check", "counting:Nope-v0"],
+            "valid are AgentGym/BabyAI-v0, AgentGym/SciWorld-v0, AgentGym/TextCraft-v0",
+        ),
         (["play", "AgentGym/TextCraft-v0", "--task", "nosuch"], "'nosuch'; there are 551, such"),
         (["play", COUNTING, "--arg", "spli=test"], "'spli'; did you mean 'split'"),
         (["describe", "nowhere:My/World-v0"], "nowhere"),

@@ -38,6 +38,11 @@ def test_a_family_that_leaves_rendering_to_its_base_renders():
     check_text_env(functools.partial(gymnasium.make, spec), [testing.check_render])
 
 
+def test_a_family_that_states_its_goals_itself_passes():
+    checks = [testing.check_observations, testing.check_save_load, testing.check_clone]
+    check_text_env(functools.partial(gymnasium.make, "Test/Coy-v0"), checks)
+
+
 def test_another_action_format_passes():
     make = functools.partial(gymnasium.make, "Test/Counting-v0", action_format="react", strict=True)
     quick = [check for check in CHECKS if check is not testing.check_stock_vector]

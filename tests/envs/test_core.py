@@ -3,7 +3,7 @@ import functools
 import gymnasium
 import numpy as np
 import pytest
-from counting import BareEnv, CountingEnv, FaultyEnv, PlainEnv
+from counting import BareEnv, CountingEnv, CoyEnv, FaultyEnv, PlainEnv
 
 from agentgym_envs import core
 from agentgym_envs.core import INFO_TYPES, MAX_OBSERVATION, MAX_REPLY, TextEnv
@@ -24,6 +24,17 @@ def env() -> CountingEnv:
     env = CountingEnv()
     env.reset(options={"task": NINE})
     return env
+
+
+def test_the_goal_is_that_of_the_task_unless_the_world_states_it(env):
+    assert env.goal == "Make the counter show 9, then say done."
+    coy = CoyEnv(render_mode="ansi")
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        _ = coy.goal
+    observation, _ = coy.reset(options={"task": NINE})
+    assert (coy.task.goal, coy.goal) == ("number 9", "Count to 9.")
+    assert observation.startswith(coy.goal)
+    assert coy.render().startswith(coy.goal)
 
 
 def test_an_episode_from_goal_to_success(env):

@@ -10,7 +10,7 @@ from math import sqrt
 import gymnasium
 import numpy as np
 import pytest
-from counting import CountingEnv
+from counting import CountingEnv, CoyEnv
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
@@ -159,6 +159,17 @@ def test_every_observation_holds_the_goal_and_the_newest_text(wrapper):
     np.testing.assert_array_equal(observation, env.encode(GOAL, "You add 1. The counter shows 1."))
     other, *_ = env.reset(seed=1, options={"task": "counting/train/12"})
     assert (other != env.encode(GOAL, f"{GOAL}\nThe counter shows 0.")).any()
+
+
+def test_the_goal_is_as_the_world_states_it():
+    env = TokenIds(History(CoyEnv()), length=24)
+    observation, _ = env.reset(options={"task": NINE})
+    assert env.task.goal == "number 9"
+    assert env.goal == "Count to 9."
+    stated = "Count to 9.\nThe counter shows 0."
+    np.testing.assert_array_equal(observation, env.encode("Count to 9.", stated))
+    following, *_ = env.step("add 9")
+    assert (following[:4] == observation[:4]).all()
 
 
 @pytest.mark.filterwarnings("ignore:.*is different from the unwrapped version")

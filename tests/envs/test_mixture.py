@@ -60,6 +60,17 @@ def test_an_episode_is_what_the_family_alone_would_play(env_id, family):
     assert records[0].task.family == family
 
 
+def test_the_goal_is_as_the_family_states_it():
+    env = make(envs={BABYAI: ENVS[BABYAI], "Test/Coy-v0": {}})
+    observation, _ = env.reset(options={"task": "counting/train/9"})
+    assert (env.task.goal, env.goal) == ("number 9", "Count to 9.")
+    assert observation.startswith(env.goal)
+    with pytest.raises(UnknownName):
+        env.reset(options={"task": "counting/train/no such"})
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        _ = env.unwrapped.goal
+
+
 def test_families_are_drawn_by_their_weights():
     env = make(weights={BABYAI: 3.0})
     env.reset(seed=0)

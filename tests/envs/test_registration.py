@@ -51,7 +51,11 @@ def test_an_id_that_is_not_registered_suggests_text_worlds(monkeypatch, tmp_path
         for name, hint in (
             ("TextCraft", "did you mean 'AgentGym/TextCraft-v0'"),
             ("island:Iland-v0", "'Iland-v0'; did you mean 'Island-v0'"),
-            ("island:Nope", "valid are AgentGym/BabyAI-v0, AgentGym/TextCraft-v0, Island-v0$"),
+            (
+                "island:Nope",
+                "valid are AgentGym/BabyAI-v0, AgentGym/SciWorld-v0, AgentGym/TextCraft-v0, "
+                "Island-v0$",
+            ),
         ):
             with pytest.raises(UnknownName, match=hint):
                 require_id(name)

@@ -39,8 +39,8 @@ def env() -> Shout:
 
 def test_a_wrapper_keeps_the_whole_contract(env):
     bare = env.unwrapped
-    names = ("capabilities", "split", "tasks", "task", "horizon", "action_format", "grammar")
-    for name in (*names, "instructions"):
+    names = ("capabilities", "split", "tasks", "task", "goal", "horizon", "action_format")
+    for name in (*names, "grammar", "instructions"):
         assert getattr(env, name) == getattr(bare, name)
     assert env.render_command("add 1", "hm") == bare.render_command("add 1", "hm")
     assert env.admissible() == bare.admissible()

@@ -1,0 +1,1 @@
+"""SciWorld: experiments of elementary school science in a simulated house; see `SciWorldEnv`."""

@@ -1,0 +1,179 @@
+package agentgym.sciworld;
+
+import java.io.BufferedInputStream;
+import java.io.DataInputStream;
+import java.io.FileDescriptor;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.io.OutputStream;
+import java.util.Map;
+import java.util.Set;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.Executor;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicInteger;
+import java.util.stream.Stream;
+import scienceworld.runtime.pythonapi.PythonInterface;
+
+/**
+ * Hosts simulators for the process that started it, over stdin and stdout; see `Message`.
+ *
+ * <p>A request is the name of what to do, and arguments. Requests of one simulator are done in
+ * order, those of others at the same time, by a fixed number of threads. The server ends with its
+ * owner.
+ */
+public final class Server {
+    private static final int LOADS_A_COLLECTION = 16;
+    private static final long STACK_BYTES = 16L << 20;
+
+    private final Map<Integer, Lane> lanes = new ConcurrentHashMap<>();
+    private final Map<Integer, Simulator> simulators = new ConcurrentHashMap<>();
+    private final Set<Work> running = ConcurrentHashMap.newKeySet();
+    private final AtomicInteger loads = new AtomicInteger();
+    private final Executor threads;
+    private final OutputStream replies;
+
+    private Server(int numThreads, OutputStream replies) {
+        this.replies = replies;
+        threads =
+                Executors.newFixedThreadPool(
+                        numThreads, work -> new Thread(null, work, "simulators", STACK_BYTES));
+    }
+
+    /** One request of a message. */
+    private record Work(Message message, int index) {
+        int simulator() {
+            return message.simulators[index];
+        }
+
+        String[] texts() {
+            return message.requests[index];
+        }
+    }
+
+    /**
+     * Serve until stdin ends.
+     *
+     * @param arguments number of threads, and process id of the owner
+     */
+    public static void main(String[] arguments) throws IOException {
+        OutputStream replies = new FileOutputStream(FileDescriptor.out);
+        System.setOut(new Silence());
+        System.setErr(new Silence());
+        ProcessHandle.of(Long.parseLong(arguments[1]))
+                .ifPresent(owner -> owner.onExit().thenRun(() -> Runtime.getRuntime().halt(0)));
+        Server server = new Server(Integer.parseInt(arguments[0]), replies);
+        try {
+            server.serve(new DataInputStream(new BufferedInputStream(System.in)));
+        } finally { // the owner is gone, or a message was larger than the heap
+            Runtime.getRuntime().halt(0);
+        }
+    }
+
+    private void serve(DataInputStream requests) throws IOException {
+        while (true) {
+            Message message = Message.read(requests);
+            for (int index = 0; index < message.requests.length; index++) {
+                Work work = new Work(message, index);
+                switch (work.texts()[0]) {
+                    case "hello" -> finish(work, false);
+                    case "running" -> finish(work, false, inProgress());
+                    default -> lane(work.simulator()).execute(() -> answer(work));
+                }
+            }
+        }
+    }
+
+    private Lane lane(int simulator) {
+        return lanes.computeIfAbsent(simulator, key -> new Lane(threads));
+    }
+
+    /** The requests that threads work on now. */
+    private String[] inProgress() {
+        return running.stream().map(work -> String.join(" ", work.texts())).toArray(String[]::new);
+    }
+
+    private void answer(Work work) {
+        running.add(work);
+        boolean isError = false;
+        String[] texts;
+        try {
+            texts = run(work.simulator(), work.texts());
+        } catch (Throwable error) { // also when memory or stack is exhausted: the owner must know
+            isError = true;
+            texts = new String[] {error.toString()};
+        }
+        running.remove(work);
+        finish(work, isError, texts);
+    }
+
+    private void finish(Work work, boolean isError, String... texts) {
+        if (!work.message().answer(work.index(), isError, texts)) {
+            return;
+        }
+        byte[] reply = work.message().reply();
+        synchronized (replies) {
+            try {
+                replies.write(reply);
+            } catch (IOException ownerIsGone) {
+                Runtime.getRuntime().halt(0);
+            }
+        }
+    }
+
+    private String[] run(int number, String[] texts) {
+        switch (texts[0]) {
+            case "drop" -> {
+                simulators.remove(number);
+                lanes.remove(number);
+                return new String[0];
+            }
+            case "tasks" -> {
+                return tasks();
+            }
+            case "gold" -> {
+                collectNowAndThen();
+                return new Simulator().gold(texts[1], Integer.parseInt(texts[2]), texts[3]);
+            }
+            case "load" -> collectNowAndThen();
+            default -> {}
+        }
+        return ask(simulators.computeIfAbsent(number, key -> new Simulator()), texts);
+    }
+
+    /**
+     * Every load makes all tasks there are, some ten megabytes that are garbage at its end and may
+     * have grown old by then. The heap would grow to its limit before they are looked for. What
+     * lives on is little, so looking for them costs a load about a millisecond.
+     */
+    private void collectNowAndThen() {
+        if (loads.incrementAndGet() % LOADS_A_COLLECTION == 0) {
+            System.gc();
+        }
+    }
+
+    private static String[] ask(Simulator simulator, String[] texts) {
+        return switch (texts[0]) {
+            case "load" -> simulator.load(texts[1], Integer.parseInt(texts[2]), texts[3]);
+            case "step" -> simulator.step(texts[1]);
+            case "say" -> simulator.say(texts[1]);
+            case "valid" -> simulator.validActions();
+            case "tree" -> simulator.objectTree();
+            case "progress" -> simulator.goalProgress();
+            case "look" -> simulator.look();
+            case "inventory" -> simulator.inventory();
+            case "state" -> simulator.stateKey();
+            case "templates" -> simulator.templates();
+            default -> throw new IllegalArgumentException("no such request: " + texts[0]);
+        };
+    }
+
+    /** Name and number of variations of every task, in turn. */
+    private static String[] tasks() {
+        new Context().enter();
+        PythonInterface world = new PythonInterface();
+        return world.getTaskNames().stream()
+                .flatMap(name -> Stream.of(name, "" + world.getTaskMaxVariations(name)))
+                .toArray(String[]::new);
+    }
+}

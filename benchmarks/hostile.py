@@ -95,8 +95,11 @@ class Target:
 
 
 def make_targets(seed: int) -> tuple[list[Target], list[str]]:
-    """Every environment to attack, and the ids whose extras are not installed."""
-    targets, missing = [], []
+    """Every environment to attack, of each id one in turn, and the ids whose extras are not
+    installed.
+    """
+    found: list[list[Target]] = []
+    missing = []
     for env_id in registered_ids():
         try:
             with contextlib.closing(gymnasium.make(env_id)) as env:
@@ -107,11 +110,13 @@ def make_targets(seed: int) -> tuple[list[Target], list[str]]:
             missing.append(env_id)
             continue
         ways = itertools.product(ACTION_FORMATS, (False, True), (None, *compat_modes))
+        found.append([])
         for number, (action_format, strict, compat) in enumerate(ways):
             arguments = {"action_format": action_format, "strict": strict, "compat": compat}
             rng = random.Random(f"{seed} {env_id} {number}")
-            targets.append(Target(env_id, arguments, rng))
-    return targets, missing
+            found[-1].append(Target(env_id, arguments, rng))
+    in_turn = itertools.chain.from_iterable(itertools.zip_longest(*found))
+    return [target for target in in_turn if target], missing
 
 
 def attack(targets: Sequence[Target], num_actions: int) -> tuple[list[str], float]:

@@ -38,7 +38,7 @@ BREAKS = {
     "warns": ("warnings.warn('oops')", "output", "UserWarning: oops"),
     "plays for free": ("self._turn -= 1", "problems", " is counted as "),
     "is no text": ("self._clean = lambda text: chr(0xD800)", "problems", "is not in its space"),
-    "grows": ("kept.append(b'x' * 400_000)", "memory_growth", "MiB"),
+    "grows": ("kept.append(b'x' * 4_000_000)", "memory_growth", "MiB"),
 }
 
 

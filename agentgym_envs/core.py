@@ -486,9 +486,11 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
         self._np_random_seed = saved.seed
         try:
             self._load_world(saved.task, saved.world)
-        except (ValueError, KeyError, TypeError, IndexError) as error:
+        except BaseException as error:
             self._np_random, self._np_random_seed = previous
-            raise InvalidState(f"not a world of {self.family}: {error!r}") from error
+            if isinstance(error, ValueError | KeyError | TypeError | IndexError):
+                raise InvalidState(f"not a world of {self.family}: {error!r}") from error
+            raise
         self._task = saved.task
         self._horizon, self._turn, self._score = saved.horizon, saved.turn, saved.score
         self._format_errors, self._end_reason = saved.format_errors, saved.end_reason

@@ -80,7 +80,7 @@ class SavedState:
                 task=Task.from_json(fields.pop("task")),
                 horizon=int(fields.pop("horizon")),
                 turn=int(fields.pop("turn")),
-                score=float(fields.pop("score")),
+                score=_share(fields.pop("score")),
                 format_errors=int(fields.pop("format_errors")),
                 end_reason=EndReason(fields.pop("end_reason")),
                 generator=_restored(fields.pop("generator")),
@@ -100,6 +100,12 @@ class SavedState:
                 f"the state was saved by another environment: expected {expected}, got "
                 f"{self.origin}; make the environment with the same arguments"
             )
+
+
+def _share(value: Any) -> float:
+    if not 0.0 <= float(value) <= 1.0:
+        raise ValueError(f"a score is between 0 and 1, got {value!r}")
+    return float(value)
 
 
 def digest_of(arguments: Mapping[str, Any]) -> str:

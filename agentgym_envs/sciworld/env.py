@@ -14,13 +14,14 @@ from agentgym_envs.actions import Command, Grammar
 from agentgym_envs.agentgym_ids import AgentGymItem
 from agentgym_envs.core import TextEnv
 from agentgym_envs.episodes import EndReason
-from agentgym_envs.errors import CommandError, EnvFault, InvalidTask
+from agentgym_envs.errors import CommandError, InvalidTask
 from agentgym_envs.outcomes import Outcome, RewardFunction
 from agentgym_envs.policies import PlannedPolicy
 from agentgym_envs.sciworld.actions import lines_of
 from agentgym_envs.sciworld.dialect import Dialect, own_dialect, reason_of_failure
 from agentgym_envs.sciworld.experiments import (
     NAMES,
+    can_be_done,
     check_simplifications,
     experiment,
     simplifications_of,
@@ -98,7 +99,8 @@ class SciWorldEnv(TextEnv):
 
     Besides those of `TextEnv`:
 
-    - ``experiments``: names of experiments; None for all 30.
+    - ``experiments``: names of experiments; None for all 30, or those that the
+      simplifications leave.
     - ``simplifications``: any of ``teleportAction``, ``openDoors``, ``openContainers``,
       ``selfWateringFlowerPots``, ``noElectricalAction``, and ``easy`` for those that the package
       calls so.
@@ -137,14 +139,14 @@ class SciWorldEnv(TextEnv):
 
         Raises:
             UnknownName: no such experiment or simplification.
-            TypeError: not a list of texts.
+            InvalidTask: an experiment that cannot be done under the simplifications.
+            TypeError, ValueError: not a list of texts, or one without experiments.
         """
         super().__init__(**shared)
-        names = NAMES if experiments is None else arguments.text_list("experiments", experiments)
-        self._experiments = tuple(experiment(name).name for name in names)
         self._simplifications = check_simplifications(
             arguments.text_list("simplifications", simplifications)
         )
+        self._experiments = self._choose_experiments(experiments)
         self._dialect = self._choose_dialect()
         self._session = Session()
         self._goal = ""
@@ -152,6 +154,16 @@ class SciWorldEnv(TextEnv):
         self._num_choices = 0
         self._moves = 0
         self._failure = ""
+
+    def _choose_experiments(self, names: Sequence[str] | None) -> tuple[str, ...]:
+        if names is None:
+            return tuple(name for name in NAMES if can_be_done(name, self._simplifications))
+        chosen = arguments.text_list("experiments", names)
+        if not chosen:
+            raise ValueError("experiments names none; leave it out for all of them")
+        for name in chosen:
+            simplifications_of(experiment(name).name, self._simplifications)
+        return tuple(chosen)
 
     def _choose_dialect(self) -> Dialect:
         if self.compat is None:
@@ -164,6 +176,8 @@ class SciWorldEnv(TextEnv):
 
     def _load_tasks(self) -> TaskSet:
         names = [name for name in self._experiments if name in self._dialect.experiments]
+        if not names:
+            raise InvalidTask(f"AgentGym's list has no task of {', '.join(self._experiments)}")
         return certified_tasks(self.split, names, self._dialect.max_moves)
 
     def _resolve_task(self, name: str | int) -> Task:
@@ -205,7 +219,7 @@ class SciWorldEnv(TextEnv):
     def _load(self, session: Session, task: Task) -> tuple[str, str]:
         """Build the world of `task`; what its first room looks like, and the goal in words."""
         name, variation = task.payload.get("experiment"), task.payload.get("variation")
-        if name not in NAMES or not isinstance(variation, int):
+        if name not in NAMES or type(variation) is not int:
             raise InvalidTask(
                 f"task {task.id!r} needs a payload with an experiment and a variation, "
                 f"got {dict(task.payload)}"
@@ -289,8 +303,9 @@ class SciWorldEnv(TextEnv):
 
     def _load_world(self, task: Task, state: Any) -> None:
         lines, failure = state["lines"], state["failure"]
-        if not isinstance(failure, str) or not all(isinstance(line, str) for line in lines):
-            raise TypeError("lines and failure must be texts")
+        if not isinstance(failure, str):
+            raise TypeError(f"failure must be a text, got {failure!r}")
+        lines = arguments.text_list("lines", lines)
         session = Session()
         _, goal = self._load(session, task)
         num_choices = moves = 0
@@ -298,11 +313,11 @@ class SciWorldEnv(TextEnv):
             command = self.grammar.parse(line)
             result = session.do(command, is_official=self._dialect.is_official)
             if not result.is_understood:
-                raise EnvFault(f"the saved line {line!r} names no action when played again")
+                raise ValueError(f"the saved line {line!r} names no action when played again")
             num_choices, moves = result.num_choices, result.moves
         self._session.close()
         self._session = session
-        self._goal, self._lines = goal, list(lines)
+        self._goal, self._lines = goal, lines
         self._num_choices, self._moves, self._failure = num_choices, moves, failure
 
     def _origin(self) -> dict[str, str]:

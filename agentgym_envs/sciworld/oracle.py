@@ -84,9 +84,10 @@ def gold_of(experiment: str, variation: int, simplifications: str) -> tuple[str,
 
 def cache_folder() -> Path:
     """Where gold actions are kept: in ``AGENTGYM_CACHE``, else in the user's cache folder."""
-    given = os.environ.get(CACHE_VARIABLE)
-    user = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    root = Path(given) if given else Path(user) / "agentgym"
+    if given := os.environ.get(CACHE_VARIABLE):
+        root = Path(given)
+    else:
+        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym"
     return root / f"sciworld-gold-{SIMULATOR_VERSION}"
 
 

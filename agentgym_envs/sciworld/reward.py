@@ -10,13 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from agentgym_envs.episodes import EndReason
 from agentgym_envs.outcomes import Outcome, RewardFunction, RewardInput, score_gain
 from agentgym_envs.sciworld.session import StepResult
 
 
 def no_loss(turn: RewardInput) -> float:
-    """The gain in score where there is one; nothing is taken back."""
-    return max(0.0, turn.score - turn.score_before)
+    """The gain in score, but failing takes nothing back.
+
+    Any other loss counts, such as that of the simulator's ``reset task``: its goals could be
+    reached, and paid for, again and again.
+    """
+    gain = score_gain(turn)
+    return max(0.0, gain) if turn.end_reason is EndReason.FAILURE else gain
 
 
 REWARDS: Mapping[str, RewardFunction] = {"default": score_gain, "no_loss": no_loss}

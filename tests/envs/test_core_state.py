@@ -140,6 +140,8 @@ def test_what_is_no_state_is_refused_and_changes_nothing(env):
         changed(state, task=3),
         changed(state, turn="many"),
         changed(state, score=None),
+        changed(state, score=float("nan")),
+        changed(state, score=1.5),
         changed(state, end_reason="bored"),
         changed(state, generator={}),
         changed(state, generator={"bit_generator": "PCG64", "state": {"state": -1, "inc": 3}}),

@@ -1,10 +1,13 @@
+import dataclasses
+import json
+
 import gymnasium
 import pytest
 
-from agentgym_envs.errors import InvalidTask, UnknownName
+from agentgym_envs.errors import InvalidState, InvalidTask, UnknownName
 from agentgym_envs.policies import run_episode
 from agentgym_envs.sciworld.experiments import NAMES
-from agentgym_envs.sciworld.tasks import certified_tasks, digest_of, manifest
+from agentgym_envs.sciworld.tasks import certified_task, certified_tasks, digest_of, manifest
 from agentgym_envs.tasks import SPLITS
 
 BOIL = "sciworld/train/boil/0"
@@ -74,6 +77,58 @@ def test_failing_takes_back_what_was_gained_unless_the_reward_says_otherwise(mak
     assert reward == -gold[first_gain].score
     _, kept, *_ = played(make(reward="no_loss"), *replies)
     assert kept == 0.0
+
+
+def test_goals_that_are_reached_again_after_reset_task_are_paid_once(make):
+    env = make(reward="no_loss", experiments=["find-non-living-thing"])
+    env.reset(options={"task": "sciworld/train/find-non-living-thing/0", "horizon": 30})
+    for reply in ("open door to kitchen", "go to kitchen"):
+        env.step(reply)
+    scores, rewards = [], []
+    for reply in 3 * ("focus on painting", "reset task"):
+        _, reward, *_, info = env.step(reply)
+        scores.append(info["score"])
+        rewards.append(reward)
+    assert scores[0] > scores[1]
+    assert sum(rewards) == pytest.approx(rewards[0] + scores[-1] - scores[0])
+
+
+@pytest.mark.parametrize("lines", [["pick up dragon"], ["99"], "0", {"look around": 1}])
+def test_a_world_that_was_not_saved_is_refused_and_changes_nothing(make, lines):
+    env = make()
+    played(env, "open door to kitchen")
+    before = env.save_state()
+    state = json.loads(before)
+    state["world"]["lines"] = lines
+    state["generator"]["state"]["state"] += 1
+    with pytest.raises(InvalidState, match="not a world of sciworld"):
+        env.load_state(json.dumps(state).encode())
+    assert env.save_state() == before
+
+
+def test_experiments_that_cannot_be_done_are_left_out_or_refused(make):
+    with pytest.raises(InvalidTask, match="power-component needs electrical actions"):
+        make(simplifications=["noElectricalAction"], experiments=["boil", "power-component"])
+    left = make(simplifications=["noElectricalAction"]).tasks.categories()
+    assert "boil" in left
+    assert not {"power-component", "test-conductivity"} & set(left)
+    assert "power-component" in make(simplifications=["easy"]).tasks.categories()
+
+
+def test_a_choice_of_no_experiment_is_refused(make):
+    with pytest.raises(ValueError, match="experiments names none; leave it out"):
+        make(experiments=[])
+    env = make(experiments=["grow-plant"], compat="agentgym")
+    with pytest.raises(InvalidTask, match="AgentGym's list has no task of grow-plant"):
+        env.reset(seed=0)
+
+
+def test_a_variation_is_a_whole_number(make):
+    task = dataclasses.replace(
+        certified_task(BOIL), payload={"experiment": "boil", "variation": True}
+    )
+    with pytest.raises(InvalidTask, match="needs a payload"):
+        make().reset(options={"task": task})
 
 
 def test_a_question_is_answered_by_a_number(make):

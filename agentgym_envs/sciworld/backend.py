@@ -61,14 +61,16 @@ class Begun:
     Attributes:
         request: what was asked.
         answer: what came of it, once that is known.
+        fault: why no answer will come; "" unless the message that it went out with was lost.
         is_wanted: False lets it be forgotten if it has not gone out yet.
     """
 
-    __slots__ = ("answer", "is_wanted", "request")
+    __slots__ = ("answer", "fault", "is_wanted", "request")
 
     def __init__(self, request: Request) -> None:
         self.request = request
         self.answer: Answer | None = None
+        self.fault = ""
         self.is_wanted = True
 
 
@@ -177,16 +179,27 @@ class Server:
             EnvFault: it, or one that went out with it, was late, which ends the server; or the
                 server has ended.
         """
+        if begun.answer is None and not begun.fault:
+            self._send_batch(begun, timeout_s)
         if begun.answer is None:
-            batch = [other for other in self._batch.begun if other.is_wanted]
-            self._batch.begun.clear()
-            if begun not in batch:
-                raise EnvFault("a request to SciWorld was lost with others that it went out with")
-            answers = self.call_all([other.request for other in batch], timeout_s)
-            for other, answer in zip(batch, answers, strict=True):
-                other.answer = answer
-            assert begun.answer is not None  # it was in the batch
+            raise EnvFault(begun.fault)
         return _told(begun.answer)
+
+    def _send_batch(self, begun: Begun, timeout_s: float) -> None:
+        """Send all that this thread has begun; each learns its answer, or why there is none."""
+        batch = [other for other in self._batch.begun if other.is_wanted]
+        self._batch.begun.clear()
+        if begun not in batch:
+            raise EnvFault("a request to SciWorld was finished by a thread that had not begun it")
+        try:
+            answers = self.call_all([other.request for other in batch], timeout_s)
+        except BaseException as error:
+            interrupted = f"a request to SciWorld went out with one that {error!r} interrupted"
+            for other in batch:
+                other.fault = str(error) if isinstance(error, EnvFault) else interrupted
+            raise
+        for other, answer in zip(batch, answers, strict=True):
+            other.answer = answer
 
     def call_all(self, requests: Sequence[Request], timeout_s: float) -> list[Answer]:
         """Send requests in one message and wait for all answers.

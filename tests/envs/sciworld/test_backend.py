@@ -116,6 +116,62 @@ def test_of_many_requests_the_deadline_names_the_one_that_hangs(own_server):
     assert ends_soon(own_server.process.pid)
 
 
+def finish_all(host, batch, timeout_s):
+    """What finishing each of a batch in turn raises."""
+    errors = []
+    for begun in batch:
+        with pytest.raises((EnvFault, KeyboardInterrupt)) as error:
+            host.finish(begun, timeout_s)
+        errors.append(error.value)
+    return errors
+
+
+def test_all_that_went_out_with_a_request_that_hangs_name_it(own_server):
+    hanging, other = own_server.new_simulator(), own_server.new_simulator()
+    own_server.call(other, ["load", "boil", "0", ""], TIMEOUT_S)
+    batch = [own_server.begin(other, ["look"]), own_server.begin(hanging, SLOW)]
+    batch.append(own_server.begin(hanging, ["look"]))
+    errors = finish_all(own_server, batch, 0.5)
+    assert [type(error) for error in errors] == [EnvFault] * 3
+    assert {str(error) for error in errors} == {
+        "SciWorld did not answer 'gold mendelian-genetics-unknown-plant 3 ' within 0.5 s; "
+        "its Java process was ended"
+    }
+
+
+def test_all_that_went_out_together_tell_that_the_process_ended(own_server):
+    batch = [own_server.begin(own_server.new_simulator(), ["tasks"]) for _ in range(3)]
+    os.kill(own_server.process.pid, signal.SIGKILL)
+    errors = finish_all(own_server, batch, TIMEOUT_S)
+    assert all(type(error) is EnvFault for error in errors)
+    assert "the Java process of SciWorld" in str(errors[0])
+    assert {str(error) for error in errors} == {str(errors[0])}
+
+
+def test_an_interrupt_of_one_request_is_a_fault_of_those_that_went_out_with_it(
+    own_server, monkeypatch
+):
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    batch = [own_server.begin(own_server.new_simulator(), ["tasks"]) for _ in range(2)]
+    with monkeypatch.context() as patch:
+        patch.setattr(own_server, "_receive", interrupted)
+        first, second = finish_all(own_server, batch, TIMEOUT_S)
+    assert type(first) is KeyboardInterrupt
+    assert type(second) is EnvFault
+    assert str(second) == (
+        "a request to SciWorld went out with one that KeyboardInterrupt() interrupted"
+    )
+
+
+def test_a_request_is_finished_by_the_thread_that_began_it(own_server):
+    begun = own_server.begin(own_server.new_simulator(), ["tasks"])
+    with ThreadPoolExecutor(1) as threads, pytest.raises(EnvFault, match="had not begun it"):
+        threads.submit(own_server.finish, begun, TIMEOUT_S).result()
+    assert "boil" in own_server.finish(begun, TIMEOUT_S)
+
+
 def test_a_simulator_that_is_busy_keeps_no_other_waiting(own_server):
     busy, idle = own_server.new_simulator(), own_server.new_simulator()
     own_server.call(idle, ["load", "boil", "0", ""], TIMEOUT_S)

@@ -228,26 +228,56 @@ def test_an_interrupted_step_ends_the_episode_and_the_next_reset_works(make, mon
     assert server() is host
 
 
+def server_of(heap_mb, monkeypatch):
+    monkeypatch.setattr(java_runtime, "_LEAST_HEAP_MB", heap_mb)
+    monkeypatch.setenv("AGENTGYM_SCIWORLD_HEAP_MB", str(heap_mb))
+    host = Server(2)
+    monkeypatch.setattr(session, "server", lambda: host)
+    return host
+
+
 @pytest.fixture
 def small_server(monkeypatch):
-    monkeypatch.setattr(java_runtime, "_LEAST_HEAP_MB", 16)
-    monkeypatch.setenv("AGENTGYM_SCIWORLD_HEAP_MB", "16")
-    host = Server(1)
-    monkeypatch.setattr(session, "server", lambda: host)
+    host = server_of(16, monkeypatch)
     yield host
     host.close()
 
 
 def test_a_full_heap_is_a_fault_that_says_how_to_get_more(small_server):
-    worlds = [session.Session() for _ in range(20)]
-
-    def load_all():
-        for world in worlds:
-            world.load("boil", 0, "")
-
-    with pytest.raises(EnvFault, match=r"heap of 16 MB is full: set AGENTGYM_SCIWORLD_HEAP_MB"):
-        load_all()
+    with pytest.raises(EnvFault) as error:
+        session.Session().load("boil", 0, "")
+    assert str(error.value) == (
+        "SciWorld broke at 'load boil 0 ': java.lang.OutOfMemoryError: no room for another world; "
+        "the heap of 16 MB is full: set AGENTGYM_SCIWORLD_HEAP_MB, or let go of some worlds"
+    )
     assert small_server.is_open
+
+
+@pytest.mark.slow
+def test_a_new_world_is_refused_while_those_that_exist_have_room_to_go_on(monkeypatch):
+    host = server_of(48, monkeypatch)
+    worlds = []
+
+    def load_until_refused():
+        while len(worlds) < 120:
+            world = session.Session()
+            world.load("boil", 0, "")
+            worlds.append(world)
+
+    try:
+        with pytest.raises(EnvFault, match="no room for another world; the heap of 48 MB"):
+            load_until_refused()
+        assert len(worlds) > 20
+        with pytest.raises(EnvFault, match="no room for another world"):
+            session.gold_actions("boil", 0, "")
+        results = {world.step("wait1") for world in worlds}
+        assert len(results) == 1
+        assert len({world.load("melt", 0, "") for world in worlds[:5]}) == 1
+        for world in worlds[:10]:
+            world.close()
+        session.Session().load("boil", 0, "")
+    finally:
+        host.close()
 
 
 def test_a_message_that_the_heap_does_not_hold_ends_the_server(small_server):

@@ -12,6 +12,10 @@ import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executor;
 import java.util.concurrent.Executors;
 import java.util.concurrent.atomic.AtomicInteger;
+import java.util.concurrent.locks.Lock;
+import java.util.concurrent.locks.ReadWriteLock;
+import java.util.concurrent.locks.ReentrantReadWriteLock;
+import java.util.function.Supplier;
 import java.util.stream.Stream;
 import scienceworld.runtime.pythonapi.PythonInterface;
 
@@ -24,17 +28,22 @@ import scienceworld.runtime.pythonapi.PythonInterface;
  */
 public final class Server {
     private static final int LOADS_A_COLLECTION = 16;
+    private static final long LOAD_BYTES = 24L << 20; // of which most are garbage at its end
+    private static final long MOST_SPARE_BYTES = 64L << 20; // more than the young generation
     private static final long STACK_BYTES = 16L << 20;
 
     private final Map<Integer, Lane> lanes = new ConcurrentHashMap<>();
     private final Map<Integer, Simulator> simulators = new ConcurrentHashMap<>();
     private final Set<Work> running = ConcurrentHashMap.newKeySet();
     private final AtomicInteger loads = new AtomicInteger();
+    private final ReadWriteLock loading = new ReentrantReadWriteLock();
+    private final int numThreads;
     private final Executor threads;
     private final OutputStream replies;
 
     private Server(int numThreads, OutputStream replies) {
         this.replies = replies;
+        this.numThreads = numThreads;
         threads =
                 Executors.newFixedThreadPool(
                         numThreads, work -> new Thread(null, work, "simulators", STACK_BYTES));
@@ -132,24 +141,64 @@ public final class Server {
                 return tasks();
             }
             case "gold" -> {
-                collectNowAndThen();
-                return new Simulator().gold(texts[1], Integer.parseInt(texts[2]), texts[3]);
+                int variation = Integer.parseInt(texts[2]);
+                return withRoom(true, () -> new Simulator().gold(texts[1], variation, texts[3]));
             }
-            case "load" -> collectNowAndThen();
-            default -> {}
+            case "load" -> {
+                boolean isNew = !simulators.containsKey(number);
+                return withRoom(isNew, () -> ask(simulator(number), texts));
+            }
+            default -> {
+                return ask(simulator(number), texts);
+            }
         }
-        return ask(simulators.computeIfAbsent(number, key -> new Simulator()), texts);
+    }
+
+    private Simulator simulator(int number) {
+        return simulators.computeIfAbsent(number, key -> new Simulator());
     }
 
     /**
-     * Every load makes all tasks there are, some ten megabytes that are garbage at its end and may
-     * have grown old by then. The heap would grow to its limit before they are looked for. What
-     * lives on is little, so looking for them costs a load about a millisecond.
+     * Load where the heap has room for it.
+     *
+     * <p>Every load makes all tasks there are, some twenty megabytes that are garbage at its end and
+     * may have grown old by then. The heap would grow to its limit before they are looked for. What
+     * lives on is little, so looking for them now and then costs a load about a millisecond.
+     *
+     * <p>Where there is no room for a load of every thread, they load in turn, each in a heap without
+     * garbage. The serial collector does not give up when a heap is full: it goes on to collect, for
+     * minutes. So a new world is refused while there is still room for those that exist.
      */
-    private void collectNowAndThen() {
+    private String[] withRoom(boolean isNew, Supplier<String[]> load) {
         if (loads.incrementAndGet() % LOADS_A_COLLECTION == 0) {
             System.gc();
         }
+        boolean isTight = freeBytes() < Math.max(numThreads * LOAD_BYTES, spareBytes());
+        Lock turn = isTight ? loading.writeLock() : loading.readLock();
+        turn.lock();
+        try {
+            if (isTight) {
+                System.gc();
+                if (isNew && freeBytes() < spareBytes()) {
+                    throw new OutOfMemoryError("no room for another world");
+                }
+            }
+            return load.get();
+        } finally {
+            turn.unlock();
+        }
+    }
+
+    /** What may still be allocated, counting garbage as taken. */
+    private static long freeBytes() {
+        Runtime runtime = Runtime.getRuntime();
+        return runtime.maxMemory() - (runtime.totalMemory() - runtime.freeMemory());
+    }
+
+    /** What worlds must leave free, to load them anew and to step them without many collections. */
+    private static long spareBytes() {
+        long half = Runtime.getRuntime().maxMemory() / 2;
+        return Math.max(LOAD_BYTES, Math.min(MOST_SPARE_BYTES, half));
     }
 
     private static String[] ask(Simulator simulator, String[] texts) {

@@ -172,6 +172,17 @@ def test_a_request_is_finished_by_the_thread_that_began_it(own_server):
     assert "boil" in own_server.finish(begun, TIMEOUT_S)
 
 
+def test_what_waits_for_a_simulator_is_not_done_once_that_is_dropped(own_server):
+    simulator, other = own_server.new_simulator(), own_server.new_simulator()
+    load = ["load", "boil", "0", ""]
+    requests = [Request(simulator, load)] * 3 + [Request(simulator, ["drop"])]
+    *_, last, drop, unconcerned = own_server.call_all([*requests, Request(other, load)], TIMEOUT_S)
+    assert (last.ok, last.texts) == (False, ["this simulator was let go of"])
+    assert (drop.ok, drop.texts) == (True, [])
+    assert unconcerned.ok
+    assert own_server.call(simulator, load, TIMEOUT_S) == unconcerned.texts
+
+
 def test_a_simulator_that_is_busy_keeps_no_other_waiting(own_server):
     busy, idle = own_server.new_simulator(), own_server.new_simulator()
     own_server.call(idle, ["load", "boil", "0", ""], TIMEOUT_S)

@@ -34,6 +34,7 @@ public final class Server {
 
     private final Map<Integer, Lane> lanes = new ConcurrentHashMap<>();
     private final Map<Integer, Simulator> simulators = new ConcurrentHashMap<>();
+    private final Set<Integer> dropped = ConcurrentHashMap.newKeySet();
     private final Set<Work> running = ConcurrentHashMap.newKeySet();
     private final AtomicInteger loads = new AtomicInteger();
     private final ReadWriteLock loading = new ReentrantReadWriteLock();
@@ -87,6 +88,10 @@ public final class Server {
                 switch (work.texts()[0]) {
                     case "hello" -> finish(work, false);
                     case "running" -> finish(work, false, inProgress());
+                    case "drop" -> {
+                        dropped.add(work.simulator());
+                        lane(work.simulator()).execute(() -> drop(work));
+                    }
                     default -> lane(work.simulator()).execute(() -> answer(work));
                 }
             }
@@ -102,7 +107,19 @@ public final class Server {
         return running.stream().map(work -> String.join(" ", work.texts())).toArray(String[]::new);
     }
 
+    /** Let go of a simulator, once what it is doing is done. */
+    private void drop(Work work) {
+        simulators.remove(work.simulator());
+        lanes.remove(work.simulator());
+        dropped.remove(work.simulator());
+        finish(work, false);
+    }
+
     private void answer(Work work) {
+        if (dropped.contains(work.simulator())) { // nobody waits for it any more
+            finish(work, true, "this simulator was let go of");
+            return;
+        }
         running.add(work);
         boolean isError = false;
         String[] texts;
@@ -132,11 +149,6 @@ public final class Server {
 
     private String[] run(int number, String[] texts) {
         switch (texts[0]) {
-            case "drop" -> {
-                simulators.remove(number);
-                lanes.remove(number);
-                return new String[0];
-            }
             case "tasks" -> {
                 return tasks();
             }

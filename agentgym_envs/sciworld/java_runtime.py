@@ -89,7 +89,6 @@ def server_command(num_threads: int) -> list[str]:
         "-XX:MinHeapFreeRatio=10",
         "-XX:MaxHeapFreeRatio=20",
         "-XX:+IgnoreUnrecognizedVMOptions",
-        "-XX:+UseCompactObjectHeaders",  # of Java 25 and later
         "-XX:+UnlockExperimentalVMOptions",
         "-XX:hashCode=2",
         "-Xshare:auto",

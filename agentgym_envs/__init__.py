@@ -49,6 +49,7 @@ _HOMES = {
 __all__ = sorted(_HOMES)  # noqa: PLE0605
 
 register_family("BabyAI", "agentgym_envs.babyai.env")
+register_family("DeepSearch", "agentgym_envs.deepsearch.env")
 register_family("SciWorld", "agentgym_envs.sciworld.env")
 register_family("TextCraft", "agentgym_envs.textcraft.env")
 register_text_env("AgentGymMixture-v0", "agentgym_envs.mixture:MixtureEnv")

@@ -389,6 +389,7 @@ class TextEnv(gymnasium.Env[str, str], abc.ABC):
                 self._turn,
                 self._horizon,
                 action_valid,
+                measures=outcome.measures,
             )
         )
         self._score = outcome.score

@@ -5,6 +5,7 @@
     AgentGymError
     ├── UnknownName (ValueError)        a name that is not in its list; near ones are suggested
     ├── InvalidTask (ValueError)        a task, a task file or a manifest that cannot be used
+    ├── InvalidCorpus (ValueError)      passages, or an index of them, that cannot be used
     ├── InvalidRecord (ValueError)      an episode record that cannot be read
     ├── InvalidState (ValueError)       a saved state of another family, version or arguments
     ├── Unsupported                     a capability that this family or backend does not have
@@ -70,6 +71,10 @@ class UnknownName(AgentGymError, ValueError):
 
 class InvalidTask(AgentGymError, ValueError):
     """A task, task file or manifest that cannot be used."""
+
+
+class InvalidCorpus(AgentGymError, ValueError):
+    """A file of passages, or an index of one, that cannot be used."""
 
 
 class InvalidRecord(AgentGymError, ValueError):

@@ -7,7 +7,7 @@ of one turn, chosen by name, so that a variant is a function and a spec stays JS
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from agentgym_envs.episodes import EndReason
 
@@ -20,11 +20,13 @@ class Outcome:
         observation: the text that answers the command.
         score: the family's score of the world as it is now, 0..1.
         end_reason: `RUNNING`, `SUCCESS` or `FAILURE`.
+        measures: what else the family's rewards look at, by name, or None.
     """
 
     observation: str
     score: float
     end_reason: EndReason
+    measures: Mapping[str, float] | None = None
 
     @classmethod
     def running(cls, observation: str, score: float = 0.0) -> Outcome:
@@ -53,6 +55,7 @@ class RewardInput:
         turn: number of this turn, from 1.
         horizon: most turns of the episode.
         action_valid: whether the reply was a command that the world carried out.
+        measures: those of the outcome, or None.
     """
 
     score_before: float
@@ -61,6 +64,7 @@ class RewardInput:
     turn: int
     horizon: int
     action_valid: bool
+    measures: Mapping[str, float] | None = dataclasses.field(default=None, kw_only=True)
 
 
 RewardFunction = Callable[[RewardInput], float]

@@ -19,6 +19,7 @@ _FORMATS = {
     "json": "agentgym_envs.actions.json_call:JsonFormat",
     "code": "agentgym_envs.actions.code:CodeFormat",
     "tools": "agentgym_envs.actions.tools:ToolsFormat",
+    "tags": "agentgym_envs.actions.tags:TagsFormat",
 }
 
 ACTION_FORMATS = tuple(_FORMATS)

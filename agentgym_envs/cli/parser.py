@@ -15,6 +15,8 @@ from agentgym_envs.cli.evaluation import compare, evaluate
 from agentgym_envs.cli.listing import list_families
 from agentgym_envs.cli.oracle import watch_oracle
 from agentgym_envs.cli.play import play
+from agentgym_envs.cli.serve_search import add_serve_options, serve_search
+from agentgym_envs.cli.setup import add_setup_options, setup
 from agentgym_envs.cli.validate import validate
 from agentgym_envs.evaluation.commands import add_compare_options, add_eval_options
 from agentgym_envs.vector import WORKERS
@@ -57,6 +59,8 @@ def make_parser() -> argparse.ArgumentParser:
     )
     add_eval_options(add("eval", evaluate, "evaluate a policy of text on tasks"))
     add_compare_options(add("compare", compare, "the difference of two evaluations"))
+    add_setup_options(add("setup", setup, "make data that the package does not bring"))
+    add_serve_options(add("serve-search", serve_search, "a search engine as a service"))
     return parser
 
 

@@ -63,6 +63,8 @@ _LONG = (
     "Thought:\n" * 10_000,
     "\n".join(["line"] * 20_000),
     "`" * 100_000,
+    "<think>" * 20_000,
+    "<think></think>" * 10_000,
     '"' * 1_999,
     "'\"" * 1_000,
 )
@@ -86,6 +88,7 @@ _LOOKALIKES = (
     "f(x for x in (1).__class__.__mro__)",
     "(lambda: f)()",
     "<tool_call>{}</tool_call>",
+    "<think>{}</think><answer>42</answer>",
     "<|endoftext|>",
     "None",
     "-1",

@@ -383,7 +383,7 @@ def test_a_task_set_that_differs_from_its_manifest_is_exit_code_1(capsys, monkey
         (["validate", "AgentGym/BabyAy-v0"], "did you mean 'AgentGym/BabyAI-v0'"),
         (
             ["check", "counting:Nope-v0"],
-            "valid are AgentGym/BabyAI-v0, AgentGym/SciWorld-v0, AgentGym/TextCraft-v0",
+            "valid are AgentGym/BabyAI-v0, AgentGym/DeepSearch-v0, AgentGym/SciWorld-v0, ",
         ),
         (["play", "AgentGym/TextCraft-v0", "--task", "nosuch"], "'nosuch'; there are 551, such"),
         (["play", COUNTING, "--arg", "spli=test"], "'spli'; did you mean 'split'"),

@@ -36,6 +36,8 @@ FRAMES = (
         "Action: {}",
         "```\n{}\n```",
     ),
+    *("<think>{}", "<think>{}</think><wait></wait>", "<go_to>{}</go_to>", "<put>{}</put>"),
+    "<put><thing>{}</thing><place>x</place></put>",
     '{{"name": "go_to", "arguments": {{"target": "{}"}}}}',
     '{{"name": "wait", "arguments": {{{}}}}}',
     '{{"name": "wait", "arguments": [{}]}}',

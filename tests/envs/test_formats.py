@@ -14,7 +14,7 @@ def command_in(name, reply, *, strict=False):
 
 
 def test_formats_are_found_by_name():
-    assert ("command", "react", *CALLS) == ACTION_FORMATS
+    assert ("command", "react", *CALLS, "tags") == ACTION_FORMATS
     for name in ACTION_FORMATS:
         assert action_format(name).name == name
     with pytest.raises(UnknownName, match="unknown action format 'recat'; did you mean 'react'"):

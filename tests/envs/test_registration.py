@@ -53,8 +53,8 @@ def test_an_id_that_is_not_registered_suggests_text_worlds(monkeypatch, tmp_path
             ("island:Iland-v0", "'Iland-v0'; did you mean 'Island-v0'"),
             (
                 "island:Nope",
-                "valid are AgentGym/BabyAI-v0, AgentGym/SciWorld-v0, AgentGym/TextCraft-v0, "
-                "Island-v0$",
+                "valid are AgentGym/BabyAI-v0, AgentGym/DeepSearch-v0, AgentGym/SciWorld-v0, "
+                "AgentGym/TextCraft-v0, Island-v0$",
             ),
         ):
             with pytest.raises(UnknownName, match=hint):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import hashlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ from pathlib import Path
 from agentgym_envs.actions import Grammar
 from agentgym_envs.errors import NoPlan
 from agentgym_envs.sciworld.actions import FREE_LINES, lines_of
-from agentgym_envs.sciworld.java_runtime import SIMULATOR_VERSION
+from agentgym_envs.sciworld.java_runtime import HELPER_JAR, SIMULATOR_VERSION
 from agentgym_envs.sciworld.session import gold_actions, lines_that_count
 
 CACHE_VARIABLE = "AGENTGYM_CACHE"
@@ -92,7 +93,8 @@ def cache_folder() -> Path:
         root = Path(given)
     else:
         root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym"
-    return root / f"sciworld-gold-{SIMULATOR_VERSION}"
+    ours = hashlib.sha256(HELPER_JAR.read_bytes()).hexdigest()[:12]  # which decides them, too
+    return root / f"sciworld-gold-{SIMULATOR_VERSION}-{ours}"
 
 
 def _write(path: Path, text: str) -> None:

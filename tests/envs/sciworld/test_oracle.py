@@ -4,6 +4,7 @@ import pytest
 
 from agentgym_envs.errors import NoPlan
 from agentgym_envs.sciworld.oracle import SciWorldOracle
+from agentgym_envs.sciworld.session import gold_actions
 
 GOLD = ["open door to kitchen", "pick up seed", "1", "look around", "wait"]
 
@@ -40,3 +41,9 @@ def test_an_open_question_that_a_look_around_drops_ends_the_plan(make):
     env.step("look around")
     with pytest.raises(NoPlan, match="not past 'look around'"):
         oracle.reply("", {})
+
+
+def test_gold_actions_do_not_depend_on_what_was_computed_before():
+    first = gold_actions("boil", 24, "")
+    assert gold_actions("boil", 21, "") != first
+    assert gold_actions("boil", 24, "") == first

@@ -25,6 +25,7 @@ import scala.collection.immutable.Map;
 import scienceworld.actions.ActionInventory;
 import scienceworld.actions.ActionLookAround;
 import scienceworld.actions.PossibleAction;
+import scienceworld.goldagent.PathFinder$;
 import scienceworld.input.ActionDefinitions;
 import scienceworld.input.InputMatch;
 import scienceworld.input.InputParser;
@@ -53,11 +54,19 @@ final class Simulator {
         return new String[] {agent().step("look around")._1(), description};
     }
 
-    /** The gold actions of a task, from the simulator's own agent. */
+    /**
+     * The gold actions of a task, from the simulator's own agent.
+     *
+     * <p>That agent keeps the ways through the first house it has seen from each room, for all worlds
+     * of the virtual machine. Here it starts without any, one at a time.
+     */
     String[] gold(String task, int variation, String simplifications) {
-        context.enter();
-        build(task, variation, simplifications, true);
-        return world.getGoldActionSequence().toArray(new String[0]);
+        synchronized (PathFinder$.MODULE$) {
+            PathFinder$.MODULE$.precomputedExhaustivePaths().clear();
+            context.enter();
+            build(task, variation, simplifications, true);
+            return world.getGoldActionSequence().toArray(new String[0]);
+        }
     }
 
     /**

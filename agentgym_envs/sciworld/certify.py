@@ -3,7 +3,7 @@
 Every variation of every experiment is tried: its gold actions are computed, read by our grammar,
 and played in a fresh world; those that are not understood do nothing and do not count. It is
 certified if they reach the score 1; the others are left out and the manifest says why. All 7,207
-take about two hours on one core.
+take some hours on one core.
 
 What has been tried is appended to the file of rows, so that a run that was stopped, by Ctrl-C or
 otherwise, goes on where it was; a new file begins with the data that there is, or, with ``--anew``,

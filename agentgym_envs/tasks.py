@@ -152,7 +152,7 @@ class TaskSet(Sequence[Task]):
             if row is None:
                 raise UnknownName("task", key, self._source.near_ids(key), examples=True)
             if row not in self._rows:
-                raise UnknownName("task of this set", key, self.head(5).ids)
+                raise UnknownName("task of this set", key, self.head(5).ids, examples=True)
             return self._source.task(row)
         try:
             row = int(self._rows[operator.index(key)])

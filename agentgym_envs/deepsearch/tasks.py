@@ -93,7 +93,7 @@ class QuestionTasks:
         """
         row = self.row(task_id)
         if row is None:
-            raise UnknownName("task", task_id, self.near_ids(task_id))
+            raise UnknownName("task", task_id, self.near_ids(task_id), examples=True)
         return self.task(row)
 
     def __len__(self) -> int:

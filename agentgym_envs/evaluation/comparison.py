@@ -45,16 +45,16 @@ def compare(
     if fatal := {
         key: values for key, values in differing.items() if key.partition(".")[0] in required
     }:
-        told = "; ".join(
+        told = [
             f"{key} is {one} in {names[0]} and {other} in {names[1]}"
             for key, (one, other) in fatal.items()
             if key != "tasks.sha256"
-        )
+        ]
         if "tasks.sha256" in fatal:
-            told = "; ".join(filter(None, [told, "their tasks are not the same"]))
+            told.append("their tasks are not the same")
         only_tasks = all(key.startswith("tasks.") for key in fatal)
         hint = "; tasks that both have can be compared with --common" if only_tasks else ""
-        raise InvalidEvaluation(f"these evaluations cannot be compared: {told}{hint}")
+        raise InvalidEvaluation(f"these evaluations cannot be compared: {'; '.join(told)}{hint}")
     pairs = _pairs(first, second)
     success = paired_interval([a.success for a, _ in pairs], [b.success for _, b in pairs])
     score = paired_interval([a.score for a, _ in pairs], [b.score for _, b in pairs])

@@ -88,7 +88,6 @@ def server_command(num_threads: int) -> list[str]:
         f"-Xmn{min(_YOUNG_MB, heap_mb() // 2)}m",
         "-XX:MinHeapFreeRatio=10",
         "-XX:MaxHeapFreeRatio=20",
-        "-XX:+IgnoreUnrecognizedVMOptions",
         "-XX:+UnlockExperimentalVMOptions",
         "-XX:hashCode=2",
         "-Xshare:auto",

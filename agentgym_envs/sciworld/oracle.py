@@ -15,12 +15,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentgym_envs.actions import Grammar
+from agentgym_envs.cache import cache_folder
 from agentgym_envs.errors import NoPlan
 from agentgym_envs.sciworld.actions import FREE_LINES, lines_of
 from agentgym_envs.sciworld.java_runtime import HELPER_JAR, SIMULATOR_VERSION
 from agentgym_envs.sciworld.session import gold_actions, lines_that_count
-
-CACHE_VARIABLE = "AGENTGYM_CACHE"
 
 
 class SciWorldOracle:
@@ -78,7 +77,7 @@ def gold_of(experiment: str, variation: int, simplifications: str) -> tuple[str,
         EnvFault: the simulator broke.
     """
     name = "-".join([experiment, str(variation), *simplifications.split(",")]).rstrip("-")
-    path = cache_folder() / f"{name}.txt"
+    path = gold_folder() / f"{name}.txt"
     with contextlib.suppress(OSError, UnicodeDecodeError):
         return tuple(path.read_text(encoding="utf-8").splitlines())
     whole = gold_actions(experiment, variation, simplifications)
@@ -87,14 +86,10 @@ def gold_of(experiment: str, variation: int, simplifications: str) -> tuple[str,
     return tuple(gold)
 
 
-def cache_folder() -> Path:
-    """Where gold actions are kept: in ``AGENTGYM_CACHE``, else in the user's cache folder."""
-    if given := os.environ.get(CACHE_VARIABLE):
-        root = Path(given)
-    else:
-        root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agentgym"
+def gold_folder() -> Path:
+    """Where gold actions are kept."""
     ours = hashlib.sha256(HELPER_JAR.read_bytes()).hexdigest()[:12]  # which decides them, too
-    return root / f"sciworld-gold-{SIMULATOR_VERSION}-{ours}"
+    return cache_folder() / f"sciworld-gold-{SIMULATOR_VERSION}-{ours}"
 
 
 def _write(path: Path, text: str) -> None:

@@ -163,7 +163,8 @@ def certified_task(task_id: str) -> Task:
     """
     match = _ID.fullmatch(task_id)
     if match is None or match[1] not in SPLITS:
-        raise UnknownName("task", task_id, [f"{FAMILY}/{split}/boil/0" for split in SPLITS])
+        first = [_id_of("boil", variations("boil", split).start) for split in SPLITS]
+        raise UnknownName("task", task_id, first, examples=True)
     split, name, variation = match[1], match[2], int(match[3])
     total = experiment(name).num_variations
     if variation >= total:

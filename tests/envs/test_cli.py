@@ -4,6 +4,7 @@ import functools
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -483,3 +484,18 @@ def test_streams_that_are_closed_or_cannot_write_every_letter_are_no_traceback()
             words, shell=True, capture_output=True, text=True, timeout=120, check=False
         )
         assert (done.returncode, done.stderr) == (code, ""), words
+
+
+def test_a_command_that_is_asked_to_end_cleans_up_as_after_ctrl_c():
+    command = [sys.executable, "-m", "agentgym_envs", "oracle", "AgentGym/TextCraft-v0"]
+    watch = subprocess.Popen(
+        [*command, "--delay", "600"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+    )
+    assert watch.stdout.readline()
+    watch.send_signal(signal.SIGTERM)
+    _, errors = watch.communicate(timeout=120)
+    assert errors.splitlines()[-1] == "stopped"

@@ -35,6 +35,7 @@ def test_what_it_prints_opens_the_index(engine, corpus, tmp_path, capsys):
 
 
 def test_without_a_place_the_index_goes_to_the_cache(corpus, tmp_path, capsys, monkeypatch):
+    monkeypatch.delenv("AGENTGYM_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     call = ["setup", "deepsearch", "--corpus", str(corpus), "--engine", "fts5"]
     assert main(call) == 0

@@ -5,7 +5,7 @@ import pytest
 from agentgym_envs.errors import Unsupported
 from agentgym_envs.sciworld import oracle
 from agentgym_envs.sciworld.java_runtime import java_command
-from agentgym_envs.sciworld.oracle import cache_folder
+from agentgym_envs.sciworld.oracle import gold_folder
 
 
 def test_a_runtime_may_be_named_as_seen_from_here(tmp_path, monkeypatch):
@@ -24,11 +24,11 @@ def test_who_names_a_cache_needs_no_home(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Path, "home", no_home)
     monkeypatch.setenv("AGENTGYM_CACHE", str(tmp_path))
-    assert cache_folder().parent == tmp_path
+    assert gold_folder().parent == tmp_path
 
 
 def test_gold_actions_of_another_helper_jar_are_not_used(tmp_path, monkeypatch):
-    ours = cache_folder()
+    ours = gold_folder()
     (tmp_path / "other.jar").write_bytes(b"another")
     monkeypatch.setattr(oracle, "HELPER_JAR", tmp_path / "other.jar")
-    assert cache_folder() != ours
+    assert gold_folder() != ours

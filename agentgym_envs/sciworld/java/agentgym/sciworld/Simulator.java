@@ -286,10 +286,10 @@ final class Simulator {
 
     private void build(String task, int variation, String simplifications, boolean withGold) {
         String error = world.load(task, variation, simplifications, withGold);
+        world.taskMaker_$eq(null); // all tasks there are, with their things; made anew by a load
         if (!error.isEmpty()) {
             throw new IllegalArgumentException(error);
         }
-        world.taskMaker_$eq(null); // all tasks there are, with their things; made anew by a load
     }
 
     /** What `ask` returns, leaving random state and ids as they were. */
